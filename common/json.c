@@ -1,5 +1,6 @@
 #include "common/json.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "common/json_scan.h"
@@ -70,7 +71,11 @@ static void fail_parse(struct abx_err *err, const json_error_t *error, const str
 	}
 	/* The parser counts what it has read, so its position is one past the last byte of what it did not like. */
 	size_t line = (size_t)error->line, column = (size_t)error->column, byte = (size_t)error->position;
-	bool at_end = byte + feed->hole_len == feed->len && strstr(error->text, "near end of file");
+	/* The parser quotes what it has before it; bodies do not belong into messages, which are logged. */
+	char what[sizeof(error->text)];
+	const char *near = strstr(error->text, " near ");
+	bool at_end = near && strcmp(near, " near end of file") == 0;
+	snprintf(what, sizeof(what), "%.*s", (int)(near ? (size_t)(near - error->text) : strlen(error->text)), error->text);
 	if (feed->hole_len && byte > feed->hole) {
 		byte += feed->hole_len;
 		if (line == count_lines(feed->text, feed->hole))
@@ -80,7 +85,7 @@ static void fail_parse(struct abx_err *err, const json_error_t *error, const str
 		column++;
 	else if (byte)
 		byte--;
-	fail_at(err, error->text, line, column ? column : 1, byte);
+	fail_at(err, what, line, column ? column : 1, byte);
 }
 
 static json_t *parse(const char *text, size_t len, const char *const *names, struct abx_json_cut *ret_cut, struct abx_err *err)

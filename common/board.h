@@ -1,0 +1,57 @@
+/*
+ * The board: a small shared memory that abxd makes and every program that it starts maps. It outlives each of them, so what a dead
+ * responder has left can be found there.
+ */
+#ifndef ABX_BOARD_H
+#define ABX_BOARD_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/endpoint.h"
+#include "common/err.h"
+
+/* Descriptors that abxd hands to a responder; the environment names none of them. */
+enum abx_supervised_fd {
+	ABX_FD_LISTEN = 0,   /* the listening socket of the group */
+	ABX_FD_POLICY = 3,   /* the published policy, a sealed memfd */
+	ABX_FD_BOARD = 4,    /* the board, a memfd */
+	ABX_FD_CONTROL = 5,  /* a stream socket to abxd: the responder writes one byte when it accepts calls */
+	ABX_FD__END = 6
+};
+
+/* A child of a responder, noted before it is started (pid 0) and cleared after it was reaped. */
+struct abx_board_child {
+	_Atomic int32_t owner; /* the responder's pid; 0: the slot is free */
+	_Atomic int32_t pid;
+	char invocation[33]; /* its INVOCATION_ID: finds descendants that left its process group */
+};
+
+#define ABX_BOARD_CHILDREN 2048
+#define ABX_BOARD_PEERS    4
+
+struct abx_board {
+	double started_at; /* CLOCK_REALTIME seconds of the server's start */
+	int64_t started_ms; /* abx_clock_ms() of the same moment */
+	char instance[17]; /* hex digits that every INVOCATION_ID of this server begins with */
+	uint32_t any_peer;  /* not 0: connections from every process of peer_uid are taken (the image's own web server) */
+	uint32_t peer_uid;
+	_Atomic int32_t peers[ABX_BOARD_PEERS]; /* pids whose FastCGI connections are taken: the web server, and the core responders, which relay */
+	struct abx_board_child children[ABX_BOARD_CHILDREN];
+};
+
+/* Make the board (abxd). Returns it, with its close-on-exec descriptor in *ret_fd, or NULL. */
+struct abx_board *abx_board_create(int *ret_fd, struct abx_err *err);
+
+/* Map the board that came as `fd`. Returns NULL on failure. It is never unmapped. */
+struct abx_board *abx_board_map(int fd, struct abx_err *err);
+
+/* Whether the process at the other end of the connected Unix socket may speak FastCGI to us (SO_PEERCRED, unix(7)). */
+bool abx_board_admits(const struct abx_board *board, int fd);
+
+/* Take a slot for a child that is about to be started, with a new invocation id. NULL when all are taken. */
+struct abx_board_child *abx_board_child_begin(struct abx_board *board);
+void abx_board_child_end(struct abx_board_child *child);
+
+#endif

@@ -1,0 +1,23 @@
+/*
+ * The cage: what a responder gives up before its first thread. Fails closed: a facility that the kernel has and that
+ * cannot be set up stops the responder; one that the kernel lacks is left out, and abx_cage_report says so.
+ */
+#ifndef ABX_CAGE_H
+#define ABX_CAGE_H
+
+#include <stdbool.h>
+
+#include "common/err.h"
+
+enum abx_cage_flags {
+	ABX_CAGE_NO_EXEC = 1 << 0,    /* execve and execveat are refused */
+	ABX_CAGE_NO_NETWORK = 1 << 1, /* socket(2) for anything but AF_UNIX is refused */
+	ABX_CAGE_NO_ADMIN = 1 << 2,   /* ptrace, mount, bpf, kernel modules, kexec, io_uring, keyctl, … are refused */
+};
+
+/*
+ * Enter: no core files (PR_SET_DUMPABLE), then the seccomp filter for `flags` (0: none, since children would inherit it). Refused calls get EPERM.
+ */
+int abx_cage_enter(unsigned flags, struct abx_err *err);
+
+#endif

@@ -1,0 +1,149 @@
+#include "common/fcgi_io.h"
+
+#include <fcgiapp.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+
+/* A record's content is at most 65535 bytes; a multiple of eight needs no padding. */
+#define RECORD_MAX 65528
+
+/* From here on a write bypasses libfcgi's 8 KiB buffer. */
+#define DIRECT_MIN 4096
+
+/* A web server that takes nothing for so long is given up: the thread and the work behind it are freed. */
+#define SEND_TIMEOUT_S 60
+
+struct abx_fcgi {
+	struct abx_io io;
+	FCGX_Request request;
+};
+
+static ssize_t fcgi_read(struct abx_io *io, void *buf, size_t len)
+{
+	struct abx_fcgi *fcgi = (struct abx_fcgi *)io;
+	int n = FCGX_GetStr(buf, len > INT_MAX ? INT_MAX : (int)len, fcgi->request.in);
+
+	return n == 0 && FCGX_GetError(fcgi->request.in) ? -1 : n;
+}
+
+static int fcgi_flush(struct abx_io *io)
+{
+	return FCGX_FFlush(((struct abx_fcgi *)io)->request.out) < 0 ? -1 : 0;
+}
+
+static int writev_all(int fd, struct iovec *iov, int n)
+{
+	while (n > 0) {
+		ssize_t done = writev(fd, iov, n);
+
+		if (done < 0)
+			return -1;
+		while (n > 0 && (size_t)done >= iov->iov_len) {
+			done -= (ssize_t)iov->iov_len;
+			iov++;
+			n--;
+		}
+		if (n > 0) {
+			iov->iov_base = (char *)iov->iov_base + done;
+			iov->iov_len -= (size_t)done;
+		}
+	}
+	return 0;
+}
+
+/* One STDOUT record (FastCGI specification, section 3.3) straight from the caller's memory. */
+static int write_record(const FCGX_Request *request, const char *data, size_t len)
+{
+	static const char padding[8];
+	size_t pad = -len & 7;
+	unsigned char header[8] = { 1, 6, (unsigned char)(request->requestId >> 8), (unsigned char)request->requestId,
+				    (unsigned char)(len >> 8), (unsigned char)len, (unsigned char)pad, 0 };
+	union {
+		const void *given;
+		void *wanted; /* writev does not write to what it sends, but its type says so */
+	} base = { .given = data }, zeros = { .given = padding };
+	struct iovec iov[3] = { { header, sizeof(header) }, { base.wanted, len }, { zeros.wanted, pad } };
+
+	return writev_all(request->ipcFd, iov, pad ? 3 : 2);
+}
+
+static int fcgi_write(struct abx_io *io, const void *data, size_t len)
+{
+	struct abx_fcgi *fcgi = (struct abx_fcgi *)io;
+	const char *p = data;
+
+	if (len < DIRECT_MIN)
+		return FCGX_PutStr(p, (int)len, fcgi->request.out) == (int)len ? 0 : -1;
+	if (fcgi_flush(io) < 0)
+		return -1;
+	while (len > 0) {
+		size_t n = len < RECORD_MAX ? len : RECORD_MAX;
+
+		if (write_record(&fcgi->request, p, n) < 0)
+			return -1;
+		p += n;
+		len -= n;
+	}
+	return 0;
+}
+
+static void fcgi_abort(struct abx_io *io)
+{
+	struct abx_fcgi *fcgi = (struct abx_fcgi *)io;
+
+	if (fcgi->request.ipcFd >= 0)
+		shutdown(fcgi->request.ipcFd, SHUT_RDWR);
+}
+
+int abx_fcgi_init(void)
+{
+	return FCGX_Init() == 0 ? 0 : -1;
+}
+
+struct abx_fcgi *abx_fcgi_new(void)
+{
+	static const struct abx_io_ops ops = { fcgi_read, fcgi_write, fcgi_flush, fcgi_abort };
+	struct abx_fcgi *fcgi = calloc(1, sizeof(*fcgi));
+
+	if (!fcgi)
+		return NULL;
+	fcgi->io.ops = &ops;
+	/* No listening socket: libfcgi never accepts by itself, see abx_fcgi_begin. */
+	if (FCGX_InitRequest(&fcgi->request, -1, 0) != 0) {
+		free(fcgi);
+		return NULL;
+	}
+	return fcgi;
+}
+
+void abx_fcgi_free(struct abx_fcgi *fcgi)
+{
+	free(fcgi);
+}
+
+struct abx_io *abx_fcgi_begin(struct abx_fcgi *fcgi, int fd)
+{
+	struct timeval patience = { .tv_sec = SEND_TIMEOUT_S };
+
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	/*
+	 * libfcgi takes a connection that is there as one that was kept alive, and reads the next request from it. So the
+	 * accept is ours: close-on-exec at birth, the peer known before a byte is read, and a drain that loses no connection.
+	 */
+	fcgi->request.ipcFd = fd;
+	fcgi->request.keepConnection = 1;
+	if (FCGX_Accept_r(&fcgi->request) != 0)
+		return NULL;
+	fcgi->io.params = fcgi->request.envp;
+	fcgi->io.client_fd = fcgi->request.ipcFd;
+	return &fcgi->io;
+}
+
+void abx_fcgi_end(struct abx_fcgi *fcgi)
+{
+	FCGX_Finish_r(&fcgi->request);
+}

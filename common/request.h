@@ -1,0 +1,83 @@
+/*
+ * One request, as handlers see it. Everything that it points to lives until the request ends.
+ */
+#ifndef ABX_REQUEST_H
+#define ABX_REQUEST_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/board.h"
+#include "common/endpoint.h"
+#include "common/json.h"
+#include "common/paths.h"
+#include "common/response.h"
+#include "policy/policy.h"
+
+/* Raw bytes of one request body: more is 413 (contract, section 3). */
+#define ABX_BODY_MAX ((size_t)10 << 20)
+
+#define ABX_PATH_PARAMS 4
+
+/* What a responder knows for its whole life. */
+struct abx_service {
+	enum abx_group group;
+	const struct abx_policy *policy;
+	struct abx_board *board;
+	struct abx_roots roots; /* the base directory */
+};
+
+struct abx_request {
+	const struct abx_service *service;
+	struct abx_io *io;
+	const struct abx_endpoint *endpoint;
+	const struct abx_rule *rule;          /* of the endpoint */
+	const struct abx_identity *identity;  /* NULL on public endpoints */
+	const char *method;                   /* as sent */
+	char *path;                           /* as sent, without query and mount prefix; one trailing slash still there */
+	const char *query;                    /* what follows '?', or "" */
+	char request_id[129];
+	struct {
+		const char *name; /* as in the row, with its length: it is not terminated */
+		size_t name_len;
+		char *value;      /* decoded */
+	} params[ABX_PATH_PARAMS];
+	size_t n_params;
+	json_t *args;               /* checked arguments, defaults filled in; never NULL in a handler */
+	struct abx_json_text text;  /* the large member that was cut out of the body */
+	char *body;                 /* the bytes behind `text` */
+	size_t body_len;
+	json_t *error_members;      /* further members of an error body, or NULL */
+	int64_t started_us;
+	struct abx_response res;
+};
+
+/* Begin with what the transport knows. Release with abx_request_release. */
+void abx_request_init(struct abx_request *req, const struct abx_service *service, struct abx_io *io);
+void abx_request_release(struct abx_request *req);
+
+/* The first CGI variable of this name ("HTTP_HOST", "CONTENT_LENGTH", …), or NULL. */
+const char *abx_request_variable(const struct abx_request *req, const char *name);
+
+/* The value of a {parameter} of the path. */
+const char *abx_request_param(const struct abx_request *req, const char *name);
+
+/* Checked arguments. The type must be the row's (asserted by the look-up functions of jansson: a wrong one reads as left out). */
+bool abx_arg_given(const struct abx_request *req, const char *name);
+const char *abx_arg_string(const struct abx_request *req, const char *name); /* NULL: left out */
+int64_t abx_arg_int(const struct abx_request *req, const char *name);        /* 0: left out */
+double abx_arg_number(const struct abx_request *req, const char *name);
+bool abx_arg_bool(const struct abx_request *req, const char *name);
+const json_t *abx_arg_json(const struct abx_request *req, const char *name); /* borrowed */
+
+/* A string that may be large or hold NUL bytes: wherever it is, writable in place. false: left out. */
+bool abx_arg_data(const struct abx_request *req, const char *name, char **ret_data, size_t *ret_len);
+
+/*
+ * The seconds that the work may take: the argument "timeout" where it is a positive number, else the endpoint's default, and no more than a policy allows.
+ * `text` gets the number as a message names it ("0.5", "300").
+ */
+double abx_arg_timeout(const struct abx_request *req, char text[32]);
+
+#endif

@@ -1,0 +1,82 @@
+/*
+ * The spawn door: the only way to a child process.
+ *
+ * A child gets a process group of its own, default signals and mask, no descriptor but 0, 1 and 2, a raised oom_score_adj, INVOCATION_ID in its
+ * environment, and standard input from /dev/null unless data is given. It is noted on the board before it starts. One loop watches its pidfd, its pipes, the request's socket and the deadline.
+ */
+#ifndef ABX_SPAWN_H
+#define ABX_SPAWN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/board.h"
+#include "common/err.h"
+#include "common/strbuf.h"
+
+/* Once per process, before the first spawn. `env` is the base of every child's environment (borrowed for ever). */
+int abx_spawn_init(struct abx_board *board, char *const *env, struct abx_err *err);
+
+/* A child's environment under construction. */
+struct abx_env {
+	char **vars; /* "NAME=value", NULL-terminated */
+	size_t n;
+};
+
+/* The base environment. */
+int abx_env_init(struct abx_env *env);
+
+/* Set a variable, replacing one of that name. -1 when out of memory. */
+int abx_env_set(struct abx_env *env, const char *name, const char *value);
+const char *abx_env_get(const struct abx_env *env, const char *name);
+void abx_env_release(struct abx_env *env);
+#define abx_auto_env __attribute__((cleanup(abx_env_release)))
+
+/* What to run, and how long and how much of it to keep. */
+struct abx_spawn {
+	char *const *argv;        /* argv[0] without a slash is looked up in the child's PATH, as execvpe(3) does */
+	const struct abx_env *env;
+	int cwd_fd;               /* a directory */
+	double timeout;           /* seconds; 0: none */
+	size_t max_output;        /* bytes kept per stream; what comes after is read and dropped */
+	int client_fd;            /* the request's socket, or -1: when the client has gone the child and its descendants are killed */
+	const void *input;        /* standard input, or NULL: /dev/null */
+	size_t input_len;
+};
+
+enum abx_spawn_end { ABX_SPAWN_EXITED, ABX_SPAWN_TIMED_OUT, ABX_SPAWN_CLIENT_GONE, ABX_SPAWN_STOPPED };
+
+struct abx_spawn_result {
+	enum abx_spawn_end end;
+	int exit_code;              /* of an exited child; killed by signal N is -N */
+	struct abx_strbuf out, err; /* as the bytes came, made valid UTF-8; cut on a character's edge */
+	bool truncated;             /* bytes beyond max_output were dropped, on either stream */
+};
+
+/*
+ * Run a child to its end. 0: it was started, and *ret_result (released by the caller with abx_spawn_result_release) says how it ended. -1: it was
+ * not started; ABX_E_ERRNO with ENOENT for a program that does not exist, ABX_E_TABLE_FULL when the board is full.
+ * The end is: reaped and both pipes drained, or reaped and a short grace passed while a descendant holds a pipe open. Such a pipe is then
+ * read and dropped in the background until its end, so that the descendant does not die of SIGPIPE. Timeout, a gone client, and a stop of the server
+ * kill the group and every descendant that carries the invocation id, before the child is reaped.
+ */
+int abx_spawn_run(const struct abx_spawn *spawn, struct abx_spawn_result *ret_result, struct abx_err *err);
+void abx_spawn_result_release(struct abx_spawn_result *result);
+
+/* From now on no child is started, and every running abx_spawn_run ends with ABX_SPAWN_STOPPED. Async-signal-safe. */
+void abx_spawn_stop_all(void);
+
+/*
+ * SIGKILL every process whose environment carries INVOCATION_ID=<prefix>…, again until none is found (at most a few rounds). Used with a
+ * child's id, and by abxd with the server's instance digits.
+ */
+void abx_kill_marked(const char *prefix);
+
+/*
+ * Split a command as POSIX shlex.split does (Python: shlex.split(s), comments off). Returns a NULL-terminated array, freed by
+ * abx_argv_free, or NULL with ABX_E_SHELL_SYNTAX whose message is Python's ("No closing quotation", "No escaped character").
+ */
+char **abx_shlex_split(const char *command, struct abx_err *err);
+void abx_argv_free(char **argv);
+
+#endif

@@ -1,0 +1,211 @@
+/*
+ * abxd: makes the run directory, the policy and every listening socket; starts, restarts, drains and reaps what serves requests. It is one
+ * thread around one epoll set, and parses no request.
+ */
+#ifndef ABX_SERVER_H
+#define ABX_SERVER_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/board.h"
+#include "common/endpoint.h"
+#include "common/err.h"
+#include "policy/settings.h"
+
+struct abx_server;
+
+/* ---- what an epoll event is about: the kind, and an index */
+
+enum abx_source { ABX_SOURCE_SIGNAL, ABX_SOURCE_CONTROL, ABX_SOURCE_LISTEN, ABX_SOURCE_WEB_LOG, ABX_SOURCE_PROBE };
+
+/* Watch `fd` for input. 0 or -1. */
+int abx_server_watch(struct abx_server *server, int fd, enum abx_source source, unsigned index, struct abx_err *err);
+void abx_server_unwatch(struct abx_server *server, int fd);
+
+/* Lower *deadline (INT64_MAX: none) to `moment`, where 0 is no moment. */
+static inline void abx_deadline_add(int64_t *deadline, int64_t moment)
+{
+	if (moment && moment < *deadline)
+		*deadline = moment;
+}
+
+/* ---- how long to wait before the next start of something that keeps dying */
+
+struct abx_backoff {
+	int64_t started_ms; /* of the last start */
+	int64_t retry_ms;   /* when to start again; 0: not waiting */
+	unsigned failures;  /* deaths in a row that came within a second of the start */
+};
+
+/* It has died: set retry_ms to now, or to 10 ms, 20 ms, … 1 s from now when it keeps dying young. */
+void abx_backoff_died(struct abx_backoff *backoff);
+
+/* Whether the time has come; it is not waiting any longer then. */
+bool abx_backoff_due(struct abx_backoff *backoff);
+
+/* ---- rundir.c */
+
+struct abx_rundir {
+	char *path;  /* absolute */
+	char *spool; /* absolute */
+	int fd;      /* the directory, locked (flock) for as long as we live; -1: not open */
+	int spool_fd;
+	bool made, spool_made; /* by us: removed as a whole */
+	uid_t web_uid;         /* who connects to the sockets and writes to the spool directory; -1: we ourselves */
+	gid_t web_gid;
+};
+
+/* Open or make it and the spool directory. Fills in settings->run_dir and spool_dir. */
+int abx_rundir_open(struct abx_rundir *dir, struct abx_settings *settings, struct abx_err *err);
+
+/* Whether the name of the run directory still leads to it. Made again when it was gone: then false, and all names in it are to be made again. */
+bool abx_rundir_check(struct abx_rundir *dir);
+
+/* Write a small file, replacing one that is there; `name` may have one directory part, which is made. */
+int abx_rundir_write(struct abx_rundir *dir, const char *name, const char *text, struct abx_err *err);
+
+/* Remove what we made in it, and itself if we made it. */
+void abx_rundir_remove(struct abx_rundir *dir);
+
+/* A new listening socket <run>/<group>.sock, replacing a name that is there. Returns the descriptor or -1. */
+int abx_rundir_socket(struct abx_rundir *dir, const char *group, ino_t *ret_ino, struct abx_err *err);
+
+/* Whether the name <run>/<group>.sock still leads to this inode. */
+bool abx_rundir_has_socket(const struct abx_rundir *dir, const char *group, ino_t ino);
+
+/* ---- group.c: the responders */
+
+#define ABX_RESPONDERS 64
+
+enum abx_responder_state { ABX_RESPONDER_NONE, ABX_RESPONDER_STARTING, ABX_RESPONDER_READY, ABX_RESPONDER_DRAINING };
+
+struct abx_responder {
+	enum abx_responder_state state;
+	enum abx_group group;
+	pid_t pid;
+	int control_fd;
+	int64_t kill_ms; /* when a draining one is killed */
+};
+
+enum abx_listen_watch {
+	ABX_LISTEN_NONE,
+	ABX_LISTEN_FIRST, /* the first connection starts the responder */
+	ABX_LISTEN_REFUSE /* the responder does not come up: connections are closed, so that callers get an error and do not hang */
+};
+
+struct abx_group_state {
+	char *program; /* NULL: not installed, so not mounted */
+	int listen_fd;
+	ino_t ino; /* of the socket's name */
+	enum abx_listen_watch watch;
+	struct abx_responder *current;  /* takes calls, or is about to */
+	struct abx_responder *incoming; /* a new generation that replaces `current` once it is ready */
+	struct abx_backoff backoff;
+};
+
+/* Find the programs and make the sockets. */
+int abx_groups_open(struct abx_server *server, struct abx_err *err);
+
+/* Start the groups that start by themselves; wait for the first connection of the others. */
+int abx_groups_start(struct abx_server *server, struct abx_err *err);
+
+void abx_groups_control(struct abx_server *server, unsigned index);
+void abx_groups_connection(struct abx_server *server, enum abx_group group);
+
+/* `pid` has died and is not reaped yet. If it was a responder: end what it left, plan the next one, and return true. */
+bool abx_groups_died(struct abx_server *server, pid_t pid, int code, int status);
+
+/* Start what is due, kill what drains too long. */
+void abx_groups_tick(struct abx_server *server, int64_t *deadline);
+
+/* Make the sockets again whose names are gone; their groups get a new generation. */
+void abx_groups_check_names(struct abx_server *server);
+
+/* Replace the responders of groups without state, which then read the policy anew. */
+void abx_groups_reload(struct abx_server *server);
+
+/* Send a signal to every responder; whether there was one. */
+bool abx_groups_kill(struct abx_server *server, int sig);
+
+/* Whether all groups that start by themselves take calls. */
+bool abx_groups_ready(const struct abx_server *server);
+
+/* The file name of a group's program, to be freed. NULL when out of memory. */
+char *abx_group_program_name(enum abx_group group);
+
+/* ---- web.c: lighttpd */
+
+struct abx_web {
+	char *program;
+	int listen_fd; /* -1: there is no web server of ours */
+	char bind[64]; /* what it listens on, numeric */
+	int port;
+	pid_t pid; /* 0: not running */
+	bool came_up; /* /health has answered once */
+	struct abx_backoff backoff;
+	int log_fd;
+	size_t log_len;
+	char log[1024], last_line[256];
+	int probe_fd;
+	int64_t probe_ms; /* when to ask for /health again */
+};
+
+/* Find lighttpd and take the port. Fills in settings->port when it is 0. */
+int abx_web_open(struct abx_server *server, struct abx_err *err);
+int abx_web_start(struct abx_server *server, struct abx_err *err);
+void abx_web_log(struct abx_server *server);
+void abx_web_probe(struct abx_server *server);
+bool abx_web_died(struct abx_server *server, pid_t pid, int code, int status);
+void abx_web_tick(struct abx_server *server, int64_t *deadline);
+
+/* The URL under which callers on this machine or others reach it, to be freed. NULL when out of memory. */
+char *abx_web_url(const struct abx_server *server);
+
+/* ---- webconf.c */
+
+/* Write lighttpd's configuration, the groups' include files and the error documents to the run directory. */
+int abx_webconf_write(struct abx_server *server, struct abx_err *err);
+
+/* ---- reap.c */
+
+/* SIGKILL every process whose parent we are, and whose INVOCATION_ID is ours; again until there is none or `deadline` has passed. */
+void abx_kill_descendants(const struct abx_server *server, int64_t deadline);
+
+/* "exited with status 3", "was killed by signal 9". */
+void abx_describe_death(int code, int status, char *out, size_t size);
+
+/* ---- server.c */
+
+struct abx_server {
+	struct abx_settings settings;
+	char **env; /* what responders get */
+	const char *peer_user; /* of the image's own web server; NULL: it is ours */
+	int report_fd;      /* to the waiting parent of a daemon; -1: in the foreground */
+	struct abx_board *board;
+	int board_fd, policy_fd, signal_fd, epoll_fd;
+	struct abx_rundir dir;
+	struct abx_group_state groups[ABX_GROUP__COUNT];
+	struct abx_responder responders[ABX_RESPONDERS];
+	struct abx_web web;
+	bool reported; /* ready, or failed */
+	int64_t start_ms, check_ms;
+	int stop_step;   /* 0: running */
+	int64_t stop_ms; /* when the next step is due */
+};
+
+/* Make everything and start it. */
+int abx_server_open(struct abx_server *server, struct abx_err *err);
+
+/* Serve until a signal ends it. Returns the exit status. */
+int abx_server_run(struct abx_server *server);
+
+/* Remove everything. */
+void abx_server_close(struct abx_server *server);
+
+/* Tell whoever waits for the start how it went, once: status 0 and the ready line, or the exit status and what is wrong. */
+void abx_server_report(struct abx_server *server, int status, const char *text);
+
+#endif

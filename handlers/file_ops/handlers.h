@@ -1,0 +1,11 @@
+/* The handlers of the file_ops group. */
+#ifndef ABX_HANDLERS_FILE_OPS_H
+#define ABX_HANDLERS_FILE_OPS_H
+
+#include "handlers/tables.h"
+
+ABX_HANDLER(upload);
+ABX_HANDLER(download);
+ABX_HANDLER(files_stat);
+
+#endif

@@ -1,0 +1,9 @@
+/* The handlers of the process group. */
+#ifndef ABX_HANDLERS_PROCESS_H
+#define ABX_HANDLERS_PROCESS_H
+
+#include "handlers/tables.h"
+
+ABX_HANDLER(shell);
+
+#endif

@@ -1,0 +1,73 @@
+#include <nettle/memops.h>
+#include <nettle/sha2.h>
+#include <string.h>
+#include <strings.h>
+
+#include "policy/policy.h"
+
+static void hash_token(const char *token, size_t len, unsigned char hash[ABX_TOKEN_HASH])
+{
+	struct sha256_ctx ctx;
+
+	sha256_init(&ctx);
+	sha256_update(&ctx, len, (const uint8_t *)token);
+	sha256_digest(&ctx, ABX_TOKEN_HASH, hash);
+}
+
+/* Every identity is compared, whichever matched: the time tells nothing of the list. */
+static const struct abx_identity *identify(const struct abx_policy *policy, const char *token, size_t len)
+{
+	const struct abx_identity *found = NULL;
+	unsigned char hash[ABX_TOKEN_HASH];
+
+	hash_token(token, len, hash);
+	for (size_t i = 0; i < policy->n_identities; i++) {
+		const struct abx_identity *identity = &policy->identities[i];
+
+		if (identity->has_token && memeql_sec(identity->token_hash, hash, sizeof(hash)))
+			found = identity;
+	}
+	return found;
+}
+
+/* The token of "Bearer T" (RFC 6750), or NULL for another scheme. */
+static const char *bearer_token(const char *value)
+{
+	if (strncasecmp(value, "bearer", 6) != 0 || value[6] != ' ')
+		return NULL;
+	value += 6;
+	return value + strspn(value, " ");
+}
+
+static bool differ(const char *const *values, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		if (strcmp(values[i], values[0]) != 0)
+			return true;
+	return false;
+}
+
+const struct abx_identity *abx_policy_authenticate(const struct abx_policy *policy, const struct abx_credentials *creds,
+						   struct abx_err *err)
+{
+	const struct abx_identity *by_bearer = NULL, *by_token = NULL;
+	const char *token;
+
+	if (policy->local)
+		return &policy->identities[0];
+	if (differ(creds->access_tokens, creds->n_access_tokens)) {
+		abx_err_set(err, ABX_E_AMBIGUOUS_CREDENTIALS, "X-Access-Token was sent with two different values");
+		return NULL;
+	}
+	if (differ(creds->authorizations, creds->n_authorizations)) {
+		abx_err_set(err, ABX_E_AMBIGUOUS_CREDENTIALS, "Authorization was sent with two different values");
+		return NULL;
+	}
+	if (creds->n_authorizations && (token = bearer_token(creds->authorizations[0])))
+		by_bearer = identify(policy, token, strlen(token));
+	if (creds->n_access_tokens)
+		by_token = identify(policy, creds->access_tokens[0], strlen(creds->access_tokens[0]));
+	if (!by_bearer && !by_token)
+		abx_err_set(err, ABX_E_UNAUTHORIZED, "unauthorized");
+	return by_bearer ? by_bearer : by_token;
+}
