@@ -39,6 +39,7 @@ static const struct kind {
 	[ABX_E_CONCURRENCY] = { 429, "ResourceError", "rate_limited" },
 	[ABX_E_TABLE_FULL] = { 429, "ResourceError", NULL },
 	[ABX_E_INTERNAL] = { 500, "RuntimeError", NULL },
+	[ABX_E_SHELL_SYNTAX] = { 500, "ValueError", NULL },
 	[ABX_E_TIMEOUT] = { 500, "TimeoutError", NULL },
 	[ABX_E_ERRNO] = { 500, "OSError", NULL }, /* any errno that is not in the table below */
 	[ABX_E_NOT_IMPLEMENTED] = { 501, "NotImplementedError", "not_implemented" },
