@@ -62,30 +62,41 @@ static void fail_at_offset(struct abx_err *err, const char *what, const char *te
 	fail_at(err, what, count_lines(text, offset), count_characters(text + start, offset - start) + 1, offset);
 }
 
+/* Whether the parser has not yet read what it does not like: the end, or a character that it put back. */
+static bool is_ahead(const char *what)
+{
+	static const char *const ahead[] = { "premature end of input", "unexpected newline", "control character" };
+
+	for (size_t i = 0; i < ABX_N(ahead); i++)
+		if (strncmp(what, ahead[i], strlen(ahead[i])) == 0)
+			return true;
+	return false;
+}
+
 /* Tell of the parser's failure, with the position in the whole text. */
 static void fail_parse(struct abx_err *err, const json_error_t *error, const struct feed *feed)
 {
+	char what[sizeof(error->text)];
+	const char *near = strstr(error->text, " near ");
+	size_t line = (size_t)error->line, column = (size_t)error->column, byte = (size_t)error->position;
+
 	if (error->text[0] == '\0') {
 		abx_err_set(err, ABX_E_INTERNAL, "Out of memory while reading JSON");
 		return;
 	}
-	/* The parser counts what it has read, so its position is one past the last byte of what it did not like. */
-	size_t line = (size_t)error->line, column = (size_t)error->column, byte = (size_t)error->position;
-	/* The parser quotes what it has before it; bodies do not belong into messages, which are logged. */
-	char what[sizeof(error->text)];
-	const char *near = strstr(error->text, " near ");
-	bool at_end = near && strcmp(near, " near end of file") == 0;
+	/* The parser quotes what it stopped at; messages are logged, and bodies do not belong into a log. */
 	snprintf(what, sizeof(what), "%.*s", (int)(near ? (size_t)(near - error->text) : strlen(error->text)), error->text);
 	if (feed->hole_len && byte > feed->hole) {
 		byte += feed->hole_len;
 		if (line == count_lines(feed->text, feed->hole))
 			column += count_characters(feed->text + feed->hole, feed->hole_len);
 	}
-	if (at_end)
+	/* It counts what it has read: as an offset that is the byte behind, while columns begin at 1. */
+	if (is_ahead(what) || (near && strcmp(near, " near end of file") == 0))
 		column++;
 	else if (byte)
 		byte--;
-	fail_at(err, what, line, column ? column : 1, byte);
+	fail_at(err, what, line, column, byte);
 }
 
 static json_t *parse(const char *text, size_t len, const char *const *names, struct abx_json_cut *ret_cut, struct abx_err *err)

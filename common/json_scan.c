@@ -111,8 +111,9 @@ static size_t scan_string(struct scan *s, size_t at, struct abx_json_cut *cut)
 	if (end == s->len)
 		return end;
 	if (s->depth == 1 && s->after_colon) {
-		if (valid && !cut->name && end - at >= ABX_JSON_CUT_MIN)
-			*cut = (struct abx_json_cut){ .name = wanted_name(s), .offset = at, .len = end - at };
+		const char *name = valid && !cut->name && end - at >= ABX_JSON_CUT_MIN ? wanted_name(s) : NULL;
+		if (name)
+			*cut = (struct abx_json_cut){ .name = name, .offset = at, .len = end - at };
 	} else if (s->depth == 1) {
 		s->has_key = true;
 		s->key = at;
