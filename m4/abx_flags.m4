@@ -1,6 +1,6 @@
 # ABX_TRY_CFLAGS(VARIABLE, FLAGS): append to VARIABLE each of FLAGS that the compiler takes without a warning.
 AC_DEFUN([ABX_TRY_CFLAGS], [
-  for abx_flag in $2; do
+  for abx_flag in m4_normalize([$2]); do
     AC_MSG_CHECKING([whether $CC takes $abx_flag])
     abx_saved_cflags=$CFLAGS
     CFLAGS="$CFLAGS -O2 -Werror $abx_flag"
@@ -13,7 +13,7 @@ AC_DEFUN([ABX_TRY_CFLAGS], [
 
 # ABX_TRY_LDFLAGS(VARIABLE, FLAGS): the same for the linker.
 AC_DEFUN([ABX_TRY_LDFLAGS], [
-  for abx_flag in $2; do
+  for abx_flag in m4_normalize([$2]); do
     AC_MSG_CHECKING([whether the linker takes $abx_flag])
     abx_saved_ldflags=$LDFLAGS
     abx_saved_cflags=$CFLAGS

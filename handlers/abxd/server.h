@@ -67,6 +67,12 @@ bool abx_rundir_check(struct abx_rundir *dir);
 /* Write a small file, replacing one that is there; `name` may have one directory part, which is made. */
 int abx_rundir_write(struct abx_rundir *dir, const char *name, const char *text, struct abx_err *err);
 
+/* Send standard error to <run>/abxd.log from now on: a daemon's log. */
+int abx_rundir_open_log(struct abx_rundir *dir, struct abx_err *err);
+
+/* Keep that log from growing for ever. */
+void abx_rundir_trim_log(void);
+
 /* Remove what we made in it, and itself if we made it. */
 void abx_rundir_remove(struct abx_rundir *dir);
 
@@ -110,7 +116,7 @@ struct abx_group_state {
 int abx_groups_open(struct abx_server *server, struct abx_err *err);
 
 /* Start the groups that start by themselves; wait for the first connection of the others. */
-int abx_groups_start(struct abx_server *server, struct abx_err *err);
+void abx_groups_start(struct abx_server *server);
 
 void abx_groups_control(struct abx_server *server, unsigned index);
 void abx_groups_connection(struct abx_server *server, enum abx_group group);
@@ -137,6 +143,9 @@ bool abx_groups_ready(const struct abx_server *server);
 char *abx_group_program_name(enum abx_group group);
 
 /* ---- web.c: lighttpd */
+
+/* Descriptors that lighttpd may have; as an ordinary user, the limit that we have if it is lower. */
+#define ABX_WEB_FDS 8192
 
 struct abx_web {
 	char *program;
@@ -183,7 +192,8 @@ struct abx_server {
 	struct abx_settings settings;
 	char **env; /* what responders get */
 	const char *peer_user; /* of the image's own web server; NULL: it is ours */
-	int report_fd;      /* to the waiting parent of a daemon; -1: in the foreground */
+	bool daemon;
+	int report_fd; /* to the waiting parent of a daemon; -1: none */
 	struct abx_board *board;
 	int board_fd, policy_fd, signal_fd, epoll_fd;
 	struct abx_rundir dir;
@@ -191,6 +201,7 @@ struct abx_server {
 	struct abx_responder responders[ABX_RESPONDERS];
 	struct abx_web web;
 	bool reported; /* ready, or failed */
+	int exit_status;
 	int64_t start_ms, check_ms;
 	int stop_step;   /* 0: running */
 	int64_t stop_ms; /* when the next step is due */
@@ -204,6 +215,9 @@ int abx_server_run(struct abx_server *server);
 
 /* Remove everything. */
 void abx_server_close(struct abx_server *server);
+
+/* It cannot start: tell why, and stop. The exit status will be 1. */
+void abx_server_fail(struct abx_server *server, const char *text);
 
 /* Tell whoever waits for the start how it went, once: status 0 and the ready line, or the exit status and what is wrong. */
 void abx_server_report(struct abx_server *server, int status, const char *text);

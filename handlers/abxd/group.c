@@ -1,0 +1,442 @@
+#include "handlers/abxd/server.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/spawn.h"
+
+/* How long a responder may take to finish the calls that it has when a new generation has taken over. */
+#define DRAIN_MS 60000
+
+/* So many deaths in a row mean that waiting callers get an error. */
+#define GIVE_UP_AFTER 4
+
+/* Groups whose processes, sessions or connections live in their responder: a new policy does not replace it. */
+static const bool stateful[ABX_GROUP__COUNT] = {
+	[ABX_GROUP_PROCESS] = true,
+	[ABX_GROUP_TERMINAL] = true,
+	[ABX_GROUP_BROWSER] = true,
+	[ABX_GROUP_AGENTS] = true,
+};
+
+/* ---- the board's list of peers: whose connections responders take besides lighttpd's (slot 0) */
+
+static void forget_peer(struct abx_board *board, pid_t pid)
+{
+	for (size_t i = 1; i < ABX_BOARD_PEERS; i++)
+		if (board->peers[i] == pid)
+			board->peers[i] = 0;
+}
+
+/* Core relays to other groups. Should every slot be taken, by cores that drain, the oldest of them loses its own. */
+static void note_peer(struct abx_board *board, pid_t pid)
+{
+	size_t slot = 1;
+
+	while (slot < ABX_BOARD_PEERS && board->peers[slot] != 0)
+		slot++;
+	if (slot == ABX_BOARD_PEERS) {
+		for (slot = 1; slot + 1 < ABX_BOARD_PEERS; slot++)
+			board->peers[slot] = board->peers[slot + 1];
+	}
+	board->peers[slot] = pid;
+}
+
+/* ---- starting */
+
+static struct abx_responder *free_responder(struct abx_server *server)
+{
+	for (size_t i = 0; i < ABX_RESPONDERS; i++)
+		if (server->responders[i].state == ABX_RESPONDER_NONE)
+			return &server->responders[i];
+	return NULL;
+}
+
+static pid_t spawn_program(struct abx_server *server, const struct abx_group_state *group, int control_fd)
+{
+	const char *slash = strrchr(group->program, '/');
+	abx_auto_free char *name = strdup(slash ? slash + 1 : group->program);
+	char *argv[] = { name, NULL };
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attr;
+	sigset_t all, none;
+	pid_t pid = -1;
+	int rc;
+
+	if (!name || posix_spawn_file_actions_init(&files) != 0)
+		return -1;
+	if (posix_spawnattr_init(&attr) != 0) {
+		posix_spawn_file_actions_destroy(&files);
+		return -1;
+	}
+	sigfillset(&all);
+	sigemptyset(&none);
+	posix_spawnattr_setsigdefault(&attr, &all);
+	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+	/* Our own descriptors are all above these numbers (main.c), so none is overwritten before it is copied. */
+	rc = posix_spawn_file_actions_adddup2(&files, group->listen_fd, ABX_FD_LISTEN);
+	rc |= posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
+	rc |= posix_spawn_file_actions_adddup2(&files, server->policy_fd, ABX_FD_POLICY);
+	rc |= posix_spawn_file_actions_adddup2(&files, server->board_fd, ABX_FD_BOARD);
+	rc |= posix_spawn_file_actions_adddup2(&files, control_fd, ABX_FD_CONTROL);
+	rc |= posix_spawn_file_actions_addclosefrom_np(&files, ABX_FD__END);
+	if (rc == 0) {
+		rc = posix_spawn(&pid, group->program, &files, &attr, argv, server->env);
+		errno = rc;
+	}
+	posix_spawn_file_actions_destroy(&files);
+	posix_spawnattr_destroy(&attr);
+	return rc == 0 ? pid : -1;
+}
+
+static struct abx_responder *start_responder(struct abx_server *server, enum abx_group group)
+{
+	struct abx_responder *responder = free_responder(server);
+	struct abx_err err = ABX_ERR_INIT;
+	int ends[2];
+
+	if (!responder || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) {
+		abx_log(ABX_LOG_ERROR, "cannot start %s: no free slot or descriptor", abx_groups[group].name);
+		return NULL;
+	}
+	abx_auto_fd int ours = ends[0];
+	abx_auto_fd int theirs = ends[1];
+	pid_t pid = spawn_program(server, &server->groups[group], theirs);
+	if (pid < 0) {
+		abx_log(ABX_LOG_ERROR, "cannot start %s: %s", server->groups[group].program, strerror(errno));
+		return NULL;
+	}
+	if (group == ABX_GROUP_CORE)
+		note_peer(server->board, pid);
+	*responder = (struct abx_responder){ .state = ABX_RESPONDER_STARTING, .group = group, .pid = pid,
+					     .control_fd = abx_steal_fd(&ours) };
+	if (abx_server_watch(server, responder->control_fd, ABX_SOURCE_CONTROL,
+			     (unsigned)(responder - server->responders), &err) < 0)
+		abx_log(ABX_LOG_ERROR, "%s", err.message);
+	abx_log(ABX_LOG_DEBUG, "%s started (pid %d)", abx_groups[group].name, (int)pid);
+	return responder;
+}
+
+static void watch_listen(struct abx_server *server, enum abx_group group, enum abx_listen_watch watch)
+{
+	struct abx_group_state *state = &server->groups[group];
+	struct abx_err err = ABX_ERR_INIT;
+
+	if (state->watch == watch)
+		return;
+	if (state->watch != ABX_LISTEN_NONE)
+		abx_server_unwatch(server, state->listen_fd);
+	state->watch = watch;
+	if (watch != ABX_LISTEN_NONE &&
+	    abx_server_watch(server, state->listen_fd, ABX_SOURCE_LISTEN, group, &err) < 0)
+		abx_log(ABX_LOG_ERROR, "%s", err.message);
+}
+
+static void plan_next(struct abx_server *server, enum abx_group group)
+{
+	struct abx_group_state *state = &server->groups[group];
+
+	abx_backoff_died(&state->backoff);
+	if (state->backoff.failures == GIVE_UP_AFTER)
+		abx_log(ABX_LOG_ERROR, "%s does not come up; its callers get errors until it does", abx_groups[group].name);
+	if (state->backoff.failures >= GIVE_UP_AFTER)
+		watch_listen(server, group, ABX_LISTEN_REFUSE);
+}
+
+static void start_current(struct abx_server *server, enum abx_group group)
+{
+	struct abx_group_state *state = &server->groups[group];
+
+	watch_listen(server, group, ABX_LISTEN_NONE);
+	state->backoff.started_ms = abx_clock_ms();
+	state->current = start_responder(server, group);
+	if (!state->current)
+		plan_next(server, group);
+}
+
+/* ---- draining */
+
+static void drain(struct abx_responder *responder)
+{
+	kill(responder->pid, SIGTERM);
+	responder->state = ABX_RESPONDER_DRAINING;
+	responder->kill_ms = abx_clock_ms() + DRAIN_MS;
+}
+
+void abx_groups_control(struct abx_server *server, unsigned index)
+{
+	struct abx_responder *responder = &server->responders[index];
+	struct abx_group_state *group = &server->groups[responder->group];
+	char byte;
+
+	if (recv(responder->control_fd, &byte, 1, MSG_DONTWAIT) != 1) {
+		/* It has closed its end; what follows is told by its death. */
+		abx_server_unwatch(server, responder->control_fd);
+		return;
+	}
+	if (responder->state != ABX_RESPONDER_STARTING)
+		return;
+	responder->state = ABX_RESPONDER_READY;
+	abx_log(ABX_LOG_DEBUG, "%s is ready (pid %d)", abx_groups[responder->group].name, (int)responder->pid);
+	if (group->incoming == responder) {
+		if (group->current)
+			drain(group->current);
+		group->current = responder;
+		group->incoming = NULL;
+		abx_log(ABX_LOG_INFO, "%s follows the new policy", abx_groups[responder->group].name);
+	}
+}
+
+void abx_groups_connection(struct abx_server *server, enum abx_group group)
+{
+	struct abx_group_state *state = &server->groups[group];
+
+	if (state->watch == ABX_LISTEN_FIRST) {
+		start_current(server, group);
+	} else if (state->watch == ABX_LISTEN_REFUSE) {
+		int fd = accept4(state->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+		if (fd >= 0)
+			close(fd);
+	}
+}
+
+/* ---- deaths */
+
+/*
+ * End the children that a dead responder has left. They are ours now (we are their subreaper), so a pid on the board is still theirs exactly if
+ * it is a child of ours: nobody else reaps.
+ */
+static void end_leftovers(struct abx_server *server, pid_t owner)
+{
+	for (size_t i = 0; i < ABX_BOARD_CHILDREN; i++) {
+		struct abx_board_child *child = &server->board->children[i];
+		siginfo_t info;
+
+		if (child->owner != owner)
+			continue;
+		pid_t pid = child->pid;
+		if (pid > 1 && waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0)
+			kill(-pid, SIGKILL);
+		abx_kill_marked(child->invocation);
+		abx_board_child_end(child);
+	}
+}
+
+static struct abx_responder *find_responder(struct abx_server *server, pid_t pid)
+{
+	for (size_t i = 0; i < ABX_RESPONDERS; i++)
+		if (server->responders[i].state != ABX_RESPONDER_NONE && server->responders[i].pid == pid)
+			return &server->responders[i];
+	return NULL;
+}
+
+bool abx_groups_died(struct abx_server *server, pid_t pid, int code, int status)
+{
+	struct abx_responder *responder = find_responder(server, pid);
+	char how[96];
+
+	if (!responder)
+		return false;
+	const char *name = abx_groups[responder->group].name;
+	struct abx_group_state *group = &server->groups[responder->group];
+	bool expected = responder->state == ABX_RESPONDER_DRAINING || server->stop_step > 0;
+
+	abx_describe_death(code, status, how, sizeof(how));
+	abx_log(expected ? ABX_LOG_DEBUG : ABX_LOG_ERROR, "%s (pid %d) %s", name, (int)pid, how);
+	end_leftovers(server, pid);
+	forget_peer(server->board, pid);
+	abx_server_unwatch(server, responder->control_fd);
+	close(responder->control_fd);
+	*responder = (struct abx_responder){ .control_fd = -1 };
+
+	if (group->incoming == responder) {
+		group->incoming = NULL;
+		abx_log(ABX_LOG_ERROR, "the new %s did not come up; the one that runs keeps the policy that it has", name);
+	} else if (group->current == responder) {
+		group->current = group->incoming;
+		group->incoming = NULL;
+		if (!group->current && server->stop_step == 0)
+			plan_next(server, (enum abx_group)(group - server->groups));
+	}
+	return true;
+}
+
+void abx_groups_tick(struct abx_server *server, int64_t *deadline)
+{
+	int64_t now = abx_clock_ms();
+
+	for (size_t i = 0; i < ABX_RESPONDERS; i++) {
+		struct abx_responder *responder = &server->responders[i];
+
+		if (responder->kill_ms && responder->kill_ms <= now) {
+			kill(responder->pid, SIGKILL);
+			responder->kill_ms = 0;
+		}
+		abx_deadline_add(deadline, responder->kill_ms);
+	}
+	for (enum abx_group g = 0; g < ABX_GROUP__COUNT && server->stop_step == 0; g++) {
+		if (abx_backoff_due(&server->groups[g].backoff))
+			start_current(server, g);
+		abx_deadline_add(deadline, server->groups[g].backoff.retry_ms);
+	}
+}
+
+/* ---- names and generations */
+
+void abx_groups_check_names(struct abx_server *server)
+{
+	for (enum abx_group g = 0; g < ABX_GROUP__COUNT; g++) {
+		struct abx_group_state *state = &server->groups[g];
+		struct abx_err err = ABX_ERR_INIT;
+		enum abx_listen_watch watch = state->watch;
+
+		if (!state->program || abx_rundir_has_socket(&server->dir, abx_groups[g].name, state->ino))
+			continue;
+		abx_log(ABX_LOG_WARNING, "the socket of %s was removed; making it again", abx_groups[g].name);
+		int fd = abx_rundir_socket(&server->dir, abx_groups[g].name, &state->ino, &err);
+		if (fd < 0) {
+			abx_log(ABX_LOG_ERROR, "%s", err.message);
+			continue;
+		}
+		watch_listen(server, g, ABX_LISTEN_NONE);
+		close(state->listen_fd);
+		state->listen_fd = fd;
+		/* A socket without a name cannot be given one, so those who listen on it finish what they have and go. */
+		if (state->incoming)
+			drain(state->incoming);
+		if (state->current)
+			drain(state->current);
+		state->incoming = NULL;
+		if (state->current)
+			start_current(server, g);
+		else
+			watch_listen(server, g, watch);
+	}
+}
+
+void abx_groups_reload(struct abx_server *server)
+{
+	for (enum abx_group g = 0; g < ABX_GROUP__COUNT; g++) {
+		struct abx_group_state *state = &server->groups[g];
+
+		if (!state->current)
+			continue;
+		if (stateful[g]) {
+			abx_log(ABX_LOG_WARNING, "%s keeps the policy that it has until it is started again",
+				abx_groups[g].name);
+			continue;
+		}
+		if (state->incoming)
+			drain(state->incoming);
+		state->incoming = start_responder(server, g);
+	}
+}
+
+bool abx_groups_kill(struct abx_server *server, int sig)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < ABX_RESPONDERS; i++) {
+		if (server->responders[i].state == ABX_RESPONDER_NONE)
+			continue;
+		any = true;
+		if (sig)
+			kill(server->responders[i].pid, sig);
+	}
+	return any;
+}
+
+bool abx_groups_ready(const struct abx_server *server)
+{
+	for (size_t g = 0; g < ABX_GROUP__COUNT; g++) {
+		const struct abx_group_state *state = &server->groups[g];
+
+		if (state->program && !abx_groups[g].opt_in && (!state->current || state->current->state != ABX_RESPONDER_READY))
+			return false;
+	}
+	return true;
+}
+
+/* ---- the beginning */
+
+char *abx_group_program_name(enum abx_group group)
+{
+	char *name;
+
+	if (asprintf(&name, "abx-%s", abx_groups[group].name) < 0)
+		return NULL;
+	for (char *c = strchr(name, '_'); c; c = strchr(c, '_'))
+		*c = '-';
+	return name;
+}
+
+/* Beside our own program in a build directory, else where they are installed. NULL: nowhere. */
+static char *find_program(enum abx_group group)
+{
+	abx_auto_free char *name = abx_group_program_name(group);
+	char self[PATH_MAX];
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *path = NULL;
+
+	if (!name)
+		return NULL;
+	self[len > 0 ? len : 0] = '\0';
+	char *slash = strrchr(self, '/');
+	if (slash) {
+		*slash = '\0';
+		if (asprintf(&path, "%s/%s", self, name) < 0)
+			return NULL;
+		if (access(path, X_OK) == 0)
+			return path;
+		free(path);
+	}
+	if (asprintf(&path, "%s/%s", ABX_LIBEXECDIR, name) < 0)
+		return NULL;
+	if (access(path, X_OK) == 0)
+		return path;
+	free(path);
+	return NULL;
+}
+
+int abx_groups_open(struct abx_server *server, struct abx_err *err)
+{
+	for (enum abx_group g = 0; g < ABX_GROUP__COUNT; g++) {
+		struct abx_group_state *state = &server->groups[g];
+
+		state->program = find_program(g);
+		if (!state->program) {
+			abx_auto_free char *name = abx_group_program_name(g);
+			if (g == ABX_GROUP_CORE)
+				return abx_err_set(err, ABX_E_INTERNAL, "the program %s is not installed in %s",
+						   name ? name : "", ABX_LIBEXECDIR);
+			abx_log(ABX_LOG_WARNING, "the program %s is not installed; the group is not mounted", name ? name : "");
+			continue;
+		}
+		state->listen_fd = abx_rundir_socket(&server->dir, abx_groups[g].name, &state->ino, err);
+		if (state->listen_fd < 0)
+			return -1;
+	}
+	return 0;
+}
+
+void abx_groups_start(struct abx_server *server)
+{
+	for (enum abx_group g = 0; g < ABX_GROUP__COUNT; g++) {
+		if (!server->groups[g].program)
+			continue;
+		if (abx_groups[g].opt_in)
+			watch_listen(server, g, ABX_LISTEN_FIRST);
+		else
+			start_current(server, g);
+	}
+}
