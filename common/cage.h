@@ -20,4 +20,7 @@ enum abx_cage_flags {
  */
 int abx_cage_enter(unsigned flags, struct abx_err *err);
 
+/* What the kernel lacks of it, as a sentence for a warning. NULL: the cage is whole. */
+const char *abx_cage_report(void);
+
 #endif

@@ -1,0 +1,183 @@
+#include "common/cage.h"
+
+#include <errno.h>
+#include <linux/sched.h>
+#include <seccomp.h>
+#include <stddef.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include "common/auto.h"
+
+#define ADMIN   ABX_CAGE_NO_ADMIN
+#define EXEC    ABX_CAGE_NO_EXEC
+#define NETWORK ABX_CAGE_NO_NETWORK
+
+/* A system call and the flags under which it is refused. By name: a call that this libseccomp or architecture does not have is no danger here. */
+struct refusal {
+	const char *name;
+	unsigned flags;
+};
+
+static const struct refusal refusals[] = {
+	{ "execve", EXEC },
+	{ "execveat", EXEC },
+	/* io_uring does the work of other calls where no filter sees it. */
+	{ "io_uring_setup", ADMIN | EXEC | NETWORK },
+	{ "io_uring_enter", ADMIN | EXEC | NETWORK },
+	{ "io_uring_register", ADMIN | EXEC | NETWORK },
+	/* Other processes: their memory and their descriptors. */
+	{ "ptrace", ADMIN },
+	{ "process_vm_readv", ADMIN },
+	{ "process_vm_writev", ADMIN },
+	{ "process_madvise", ADMIN },
+	{ "pidfd_getfd", ADMIN },
+	{ "kcmp", ADMIN },
+	/* The tree of files. */
+	{ "mount", ADMIN },
+	{ "umount", ADMIN },
+	{ "umount2", ADMIN },
+	{ "mount_setattr", ADMIN },
+	{ "move_mount", ADMIN },
+	{ "open_tree", ADMIN },
+	{ "fsopen", ADMIN },
+	{ "fsconfig", ADMIN },
+	{ "fsmount", ADMIN },
+	{ "fspick", ADMIN },
+	{ "pivot_root", ADMIN },
+	{ "chroot", ADMIN },
+	{ "open_by_handle_at", ADMIN },
+	{ "swapon", ADMIN },
+	{ "swapoff", ADMIN },
+	{ "quotactl", ADMIN },
+	{ "quotactl_fd", ADMIN },
+	{ "fanotify_init", ADMIN },
+	/* Namespaces. clone is refused by its flags, see below. */
+	{ "unshare", ADMIN },
+	{ "setns", ADMIN },
+	/* The kernel. */
+	{ "bpf", ADMIN },
+	{ "perf_event_open", ADMIN },
+	{ "userfaultfd", ADMIN },
+	{ "init_module", ADMIN },
+	{ "finit_module", ADMIN },
+	{ "delete_module", ADMIN },
+	{ "kexec_load", ADMIN },
+	{ "kexec_file_load", ADMIN },
+	{ "reboot", ADMIN },
+	{ "syslog", ADMIN },
+	{ "acct", ADMIN },
+	{ "iopl", ADMIN },
+	{ "ioperm", ADMIN },
+	{ "modify_ldt", ADMIN },
+	{ "lookup_dcookie", ADMIN },
+	{ "nfsservctl", ADMIN },
+	{ "vhangup", ADMIN },
+	{ "sethostname", ADMIN },
+	{ "setdomainname", ADMIN },
+	{ "settimeofday", ADMIN },
+	{ "clock_settime", ADMIN },
+	{ "clock_adjtime", ADMIN },
+	{ "adjtimex", ADMIN },
+	{ "stime", ADMIN },
+	/* Keys of the session. */
+	{ "keyctl", ADMIN },
+	{ "add_key", ADMIN },
+	{ "request_key", ADMIN },
+};
+
+static const unsigned long new_namespaces[] = {
+	CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWIPC, CLONE_NEWUTS, CLONE_NEWCGROUP,
+};
+
+static void filter_release(scmp_filter_ctx *filter)
+{
+	if (*filter)
+		seccomp_release(*filter);
+}
+
+/* Rules on arguments. Returns 0 or a negative errno. */
+static int filter_add_arguments(scmp_filter_ctx filter, unsigned flags)
+{
+	int rc = 0;
+
+	if (flags & NETWORK)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socket), 1, SCMP_CMP(0, SCMP_CMP_NE, AF_UNIX, 0));
+	if (rc || !(flags & ADMIN))
+		return rc;
+	for (size_t i = 0; !rc && i < ABX_N(new_namespaces); i++)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
+				      SCMP_CMP(0, SCMP_CMP_MASKED_EQ, new_namespaces[i], new_namespaces[i]));
+	/* The flags of clone3 are in memory, out of a filter's sight. Without it the C library takes clone. */
+	if (!rc)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+	/* Typing into the terminal that the server was started from. */
+	if (!rc)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
+				      SCMP_CMP(1, SCMP_CMP_MASKED_EQ, 0xffffffffUL, TIOCSTI));
+	return rc;
+}
+
+static int filter_fill(scmp_filter_ctx filter, unsigned flags)
+{
+	int rc;
+
+	/* Calls of another architecture (32-bit programs) have other numbers: none of them is let through. */
+	rc = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(EPERM));
+	if (!rc)
+		rc = seccomp_attr_set(filter, SCMP_FLTATR_CTL_NNP, flags & EXEC ? 1 : 0);
+	for (size_t i = 0; !rc && i < ABX_N(refusals); i++) {
+		int number = seccomp_syscall_resolve_name(refusals[i].name);
+
+		if (number != __NR_SCMP_ERROR && (refusals[i].flags & flags))
+			rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), number, 0);
+	}
+	return rc ? rc : filter_add_arguments(filter, flags);
+}
+
+static int filter_enter(unsigned flags, struct abx_err *err)
+{
+	__attribute__((cleanup(filter_release))) scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+	int rc;
+
+	if (!filter)
+		return abx_err_set(err, ABX_E_INTERNAL, "Cannot make the system call filter");
+	rc = filter_fill(filter, flags);
+	if (!rc)
+		rc = seccomp_load(filter);
+	/* Only root may have a filter without no_new_privs. */
+	if ((rc == -EACCES || rc == -EPERM) && !(flags & EXEC)) {
+		rc = seccomp_attr_set(filter, SCMP_FLTATR_CTL_NNP, 1);
+		if (!rc)
+			rc = seccomp_load(filter);
+	}
+	return rc ? abx_err_errno(err, -rc, "Cannot load the system call filter") : 0;
+}
+
+static const char *report;
+
+const char *abx_cage_report(void)
+{
+	return report;
+}
+
+int abx_cage_enter(unsigned flags, struct abx_err *err)
+{
+	struct rlimit core;
+
+	/* The soft limit alone: a child may raise it again for itself. */
+	if (prctl(PR_SET_DUMPABLE, 0) < 0 || getrlimit(RLIMIT_CORE, &core) < 0)
+		return abx_err_errno(err, errno, "Cannot turn core files off");
+	core.rlim_cur = 0;
+	if (setrlimit(RLIMIT_CORE, &core) < 0)
+		return abx_err_errno(err, errno, "Cannot turn core files off");
+	if (!flags)
+		return 0;
+	if (prctl(PR_GET_SECCOMP) < 0 && errno == EINVAL) {
+		report = "The kernel has no seccomp: no system call is refused to this program";
+		return 0;
+	}
+	return filter_enter(flags, err);
+}
