@@ -10,4 +10,7 @@
  */
 int abx_args_check(struct abx_request *req, json_t *body, struct abx_err *err);
 
+/* The checks alone: `args` (an object) against a list of specs; defaults are filled in, nulls are taken out. */
+int abx_args_check_list(json_t *args, const struct abx_arg *specs, size_t n, struct abx_err *err);
+
 #endif

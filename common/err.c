@@ -44,6 +44,7 @@ static const struct kind {
 	[ABX_E_ERRNO] = { 500, "OSError", NULL }, /* any errno that is not in the table below */
 	[ABX_E_NOT_IMPLEMENTED] = { 501, "NotImplementedError", "not_implemented" },
 	[ABX_E_UNAVAILABLE] = { 503, "RuntimeError", NULL },
+	[ABX_E_GONE] = { 499, "ConnectionAbortedError", NULL },
 };
 
 static const struct errno_kind {

@@ -47,6 +47,7 @@ enum abx_error {
 	ABX_E_ERRNO,                 /* status and type follow err->os_errno */
 	ABX_E_NOT_IMPLEMENTED,       /* 501 not_implemented */
 	ABX_E_UNAVAILABLE,           /* 503 RuntimeError */
+	ABX_E_GONE,                  /* the client left: nobody is told, the connection is broken */
 	ABX_E__COUNT
 };
 

@@ -12,10 +12,16 @@
 /* Serve one request from its transport to its last byte, and log it. */
 void abx_gate_serve(const struct abx_service *service, struct abx_io *io);
 
-/* The same for a request that was set up by the caller: core answers for the web server with it. */
-void abx_gate_run(struct abx_request *req);
+/*
+ * The checks and the handler of one request that was set up: 0, or -1 with the failure to be told. abx_gate_serve calls it, and core when
+ * it answers in the web server's place.
+ */
+int abx_gate_pass(struct abx_request *req, struct abx_err *err);
 
-/* Write an error body for `err` and remember it for the log. */
-void abx_gate_fail(struct abx_request *req, const struct abx_err *err);
+/*
+ * Whether req->endpoint is enabled for the calling identity, and its scopes are held: the built-in commands ask it for the endpoint that does the same.
+ * -1: ABX_E_DISABLED or ABX_E_MISSING_SCOPE.
+ */
+int abx_gate_authorize(struct abx_request *req, struct abx_err *err);
 
 #endif

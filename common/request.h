@@ -20,12 +20,16 @@
 
 #define ABX_PATH_PARAMS 4
 
+struct abx_request;
+
 /* What a responder knows for its whole life. */
 struct abx_service {
 	enum abx_group group;
 	const struct abx_policy *policy;
 	struct abx_board *board;
 	struct abx_roots roots; /* the base directory */
+	/* Answers for the web server when it refused a request with `status` by itself; core's only. */
+	int (*server_error)(struct abx_request *req, int status, struct abx_err *err);
 };
 
 struct abx_request {
@@ -71,8 +75,14 @@ double abx_arg_number(const struct abx_request *req, const char *name);
 bool abx_arg_bool(const struct abx_request *req, const char *name);
 const json_t *abx_arg_json(const struct abx_request *req, const char *name); /* borrowed */
 
-/* A string that may be large or hold NUL bytes: wherever it is, writable in place. false: left out. */
-bool abx_arg_data(const struct abx_request *req, const char *name, char **ret_data, size_t *ret_len);
+/* A text that may be large or hold NUL bytes, wherever it is. false: left out. */
+bool abx_arg_data(const struct abx_request *req, const char *name, const char **ret_data, size_t *ret_len);
+
+/*
+ * The bytes of a base64 argument, decoded over the request's own body: nothing is allocated, and it works once per request. The argument must
+ * be given. -1: ABX_E_VALUE, it is not base64.
+ */
+int abx_arg_base64(struct abx_request *req, const char *name, const char **ret_data, size_t *ret_len, struct abx_err *err);
 
 /*
  * The seconds that the work may take: the argument "timeout" where it is a positive number, else the endpoint's default, and no more than a policy allows.

@@ -1,0 +1,290 @@
+#include "common/gate.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/args.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/origin.h"
+#include "common/route.h"
+
+/* Room for a body that announced no length (it cannot happen behind lighttpd, which buffers and counts). */
+#define BODY_STEP ((size_t)64 << 10)
+
+/*
+ * Credentials as they were sent. Duplicates of X-Access-Token arrive merged, "a, b", and a header whose name only looks like it (X_Access_Token) as a variable of
+ * the same name; a token holds no comma, so each part is one value.
+ */
+static void add_parts(char *storage, const char **list, size_t *n, size_t max)
+{
+	char *save = NULL;
+
+	for (char *part = strtok_r(storage, ",", &save); part && *n < max; part = strtok_r(NULL, ",", &save)) {
+		part += strspn(part, " \t");
+		part[strcspn(part, " \t")] = '\0';
+		if (*part)
+			list[(*n)++] = part;
+	}
+}
+
+/* "Bearer a, Bearer b" is two headers; commas of other schemes (Digest) separate parameters of one. */
+static void add_authorizations(char *storage, struct abx_credentials *creds)
+{
+	char *p = storage;
+
+	while (p && *p && creds->n_authorizations < ABX_N(creds->authorizations)) {
+		char *next = strstr(p, ", ");
+
+		while (next && !memchr(next + 2, ' ', strcspn(next + 2, ",=\"")))
+			next = strstr(next + 2, ", ");
+		if (next)
+			*next = '\0';
+		creds->authorizations[creds->n_authorizations++] = p;
+		p = next ? next + 2 : NULL;
+	}
+}
+
+static int authenticate(struct abx_request *req, struct abx_err *err)
+{
+	static const char token_name[] = "HTTP_X_ACCESS_TOKEN=", bearer_name[] = "HTTP_AUTHORIZATION=";
+	abx_auto_free char *tokens = NULL, *bearers = NULL;
+	struct abx_credentials creds = { 0 };
+
+	for (char *const *p = req->io->params; *p && !req->service->policy->local; p++) {
+		if (!tokens && strncmp(*p, token_name, sizeof(token_name) - 1) == 0) {
+			tokens = strdup(*p + sizeof(token_name) - 1);
+			if (tokens)
+				add_parts(tokens, creds.access_tokens, &creds.n_access_tokens,
+					  ABX_N(creds.access_tokens));
+		} else if (!bearers && strncmp(*p, bearer_name, sizeof(bearer_name) - 1) == 0) {
+			bearers = strdup(*p + sizeof(bearer_name) - 1);
+			if (bearers)
+				add_authorizations(bearers, &creds);
+		}
+	}
+	req->identity = abx_policy_authenticate(req->service->policy, &creds, err);
+	if (tokens)
+		explicit_bzero(tokens, strlen(tokens));
+	return req->identity ? 0 : -1;
+}
+
+/* A group that no include file of lighttpd.conf names ends up here, in core. */
+static bool is_mounted(const struct abx_request *req)
+{
+	return req->service->group != ABX_GROUP_CORE || req->endpoint->group == ABX_GROUP_CORE;
+}
+
+static int check_enabled(struct abx_request *req, struct abx_err *err)
+{
+	abx_auto_strbuf struct abx_strbuf why = ABX_STRBUF_INIT, rule = ABX_STRBUF_INIT;
+
+	if (req->rule->enabled && is_mounted(req))
+		return 0;
+	if (req->rule->enabled)
+		abx_strbuf_addf(&rule, "mount:%s", abx_groups[req->endpoint->group].name);
+	else
+		abx_strbuf_adds(&rule, req->rule->rule);
+	abx_policy_explain_disabled(req->endpoint, rule.buf, &why);
+	return abx_err_rule(err, ABX_E_DISABLED, rule.buf, "%s", why.buf);
+}
+
+static int check_scopes(struct abx_request *req, struct abx_err *err)
+{
+	abx_auto_strbuf struct abx_strbuf rule = ABX_STRBUF_INIT;
+
+	if (!req->identity || abx_policy_scopes_allow(req->identity->scopes, req->rule->scopes))
+		return 0;
+	if (req->endpoint->scope)
+		abx_strbuf_adds(&rule, "default:scopes");
+	else
+		abx_strbuf_addf(&rule, "policy:endpoints.%s", req->endpoint->id);
+	return abx_err_rule(err, ABX_E_MISSING_SCOPE, rule.buf, "Endpoint '%s' needs a scope that '%s' does not have",
+			    req->endpoint->id, req->identity->id);
+}
+
+int abx_gate_authorize(struct abx_request *req, struct abx_err *err)
+{
+	req->rule = abx_policy_rule(req->service->policy, req->endpoint);
+	if (check_enabled(req, err) < 0)
+		return -1;
+	return check_scopes(req, err);
+}
+
+static int too_large(struct abx_err *err)
+{
+	return abx_err_set(err, ABX_E_TOO_LARGE, "Request body is larger than %zu bytes", ABX_BODY_MAX);
+}
+
+static int read_body(struct abx_request *req, struct abx_err *err)
+{
+	const char *announced = abx_request_variable(req, "CONTENT_LENGTH");
+	size_t expected = announced ? strtoul(announced, NULL, 10) : 0, alloc = expected + 1;
+
+	if (expected > ABX_BODY_MAX)
+		return too_large(err);
+	req->body = malloc(alloc);
+	while (req->body) {
+		ssize_t n = req->io->ops->read(req->io, req->body + req->body_len, alloc - req->body_len);
+
+		if (n < 0)
+			return abx_err_set(err, ABX_E_VALUE, "The request body ended early");
+		if (n == 0)
+			break;
+		req->body_len += (size_t)n;
+		if (req->body_len > ABX_BODY_MAX)
+			return too_large(err);
+		if (req->body_len == alloc) {
+			char *grown = realloc(req->body, alloc += BODY_STEP);
+
+			if (!grown)
+				return abx_err_set(err, ABX_E_INTERNAL, "Out of memory for the request body");
+			req->body = grown;
+		}
+	}
+	if (!req->body)
+		return abx_err_set(err, ABX_E_INTERNAL, "Out of memory for the request body");
+	if (req->body_len < expected)
+		return abx_err_set(err, ABX_E_VALUE, "The request body ended early");
+	return 0;
+}
+
+static int take_arguments(struct abx_request *req, struct abx_err *err)
+{
+	json_t *body = NULL;
+
+	if (req->endpoint->method != ABX_GET) {
+		if (read_body(req, err) < 0)
+			return -1;
+		body = abx_json_parse_body(req->body, req->body_len, req->endpoint->cut, &req->text, err);
+		if (!body)
+			return -1;
+	}
+	return abx_args_check(req, body, err);
+}
+
+/* Work for a caller who left while the request was queued would be done for nobody, and twice when the caller tries again. */
+static bool caller_left(const struct abx_request *req)
+{
+	struct pollfd pfd = { .fd = req->io->client_fd, .events = POLLRDHUP };
+
+	return req->endpoint->method != ABX_GET && pfd.fd >= 0 && poll(&pfd, 1, 0) > 0 &&
+	       (pfd.revents & (POLLRDHUP | POLLHUP | POLLERR));
+}
+
+int abx_gate_pass(struct abx_request *req, struct abx_err *err)
+{
+	char allow[32];
+
+	if (abx_origin_preflight(req)) {
+		abx_response_begin(&req->res, 204, NULL, -1);
+		return 0;
+	}
+	if (abx_route(req, allow, err) < 0) {
+		if (err->kind == ABX_E_METHOD)
+			abx_response_header(&req->res, "Allow", allow);
+		return -1;
+	}
+	/* A public endpoint looks at nothing but method and path. */
+	if (req->endpoint->flags & ABX_EP_PUBLIC)
+		return req->endpoint->fn(req, err);
+	if (abx_origin_check(req, err) < 0 || authenticate(req, err) < 0 || abx_gate_authorize(req, err) < 0)
+		return -1;
+	if (req->endpoint->flags & ABX_EP_PLANNED)
+		return abx_err_set(err, ABX_E_NOT_IMPLEMENTED, "Endpoint '%s' is not implemented yet", req->endpoint->id);
+	if (take_arguments(req, err) < 0)
+		return -1;
+	if (caller_left(req))
+		return abx_err_set(err, ABX_E_GONE, "The client left before its call began");
+	return req->endpoint->fn(req, err);
+}
+
+/* The kinds of error whose body names the endpoint: what a policy decided. */
+static bool is_denial(enum abx_error kind)
+{
+	return kind == ABX_E_DISABLED || kind == ABX_E_RATE || kind == ABX_E_CONCURRENCY ||
+	       kind == ABX_E_NOT_IMPLEMENTED || (kind >= ABX_E_MISSING_SCOPE && kind <= ABX_E_VARIABLE);
+}
+
+static void fail(struct abx_request *req, const struct abx_err *err)
+{
+	abx_auto_strbuf struct abx_strbuf body = ABX_STRBUF_INIT_MAX((size_t)512 << 20);
+	struct abx_json_writer jw = ABX_JSON_WRITER_INIT(&body);
+	struct abx_err unused = ABX_ERR_INIT;
+	const char *key, *code = abx_err_code(err);
+	json_t *value;
+
+	if (req->res.state != ABX_RESPONSE_NEW || err->kind == ABX_E_GONE) {
+		abx_response_abort(&req->res);
+		return;
+	}
+	abx_jw_object(&jw);
+	/* The path may be longer than an error's message. */
+	if (err->kind == ABX_E_ROUTE) {
+		abx_auto_strbuf struct abx_strbuf message = ABX_STRBUF_INIT;
+
+		abx_strbuf_addf(&message, "Not found: %s", req->path);
+		abx_jw_key(&jw, "error");
+		abx_jw_stringn(&jw, message.buf, message.len);
+	} else {
+		abx_jw_kstring(&jw, "error", err->message);
+	}
+	abx_jw_kstring(&jw, "type", abx_err_type(err));
+	if (code && err->kind != ABX_E_UNAUTHORIZED)
+		abx_jw_kstring(&jw, "code", code);
+	if (req->endpoint && is_denial(err->kind))
+		abx_jw_kstring(&jw, "endpoint", req->endpoint->id);
+	if (err->rule[0])
+		abx_jw_kstring(&jw, "rule", err->rule);
+	json_object_foreach(req->error_members, key, value) {
+		abx_jw_key(&jw, key);
+		abx_jw_value(&jw, value);
+	}
+	abx_jw_object_end(&jw);
+	if (err->kind == ABX_E_UNAUTHORIZED)
+		abx_response_header(&req->res, "WWW-Authenticate", "Bearer");
+	if (abx_response_json(&req->res, abx_err_status(err), &body, &unused) < 0)
+		abx_response_abort(&req->res);
+}
+
+static void log_call(const struct abx_request *req, const struct abx_err *err)
+{
+	struct abx_log_call call = {
+		.request_id = req->request_id,
+		.identity = req->identity ? req->identity->id : NULL,
+		.remote = abx_request_variable(req, "REMOTE_ADDR"),
+		.endpoint = req->endpoint ? req->endpoint->id : NULL,
+		.method = req->method,
+		.path = req->path,
+		.error = err->kind != ABX_E_NONE ? err->message : NULL,
+		.status = req->res.status,
+		.duration_ms = (double)(abx_clock_us() - req->started_us) / 1000,
+	};
+
+	abx_log_call(&call);
+}
+
+void abx_gate_serve(const struct abx_service *service, struct abx_io *io)
+{
+	struct abx_err err = ABX_ERR_INIT;
+	struct abx_request req;
+	const char *refused;
+	int result;
+
+	abx_request_init(&req, service, io);
+	abx_response_header(&req.res, "X-Request-Id", req.request_id);
+	/* lighttpd's error handler runs with the status that lighttpd had decided on; a client cannot set this variable. */
+	refused = abx_request_variable(&req, "REDIRECT_STATUS");
+	if (service->server_error && refused && strcmp(refused, "200") != 0)
+		result = service->server_error(&req, atoi(refused), &err);
+	else
+		result = abx_gate_pass(&req, &err);
+	if (result < 0)
+		fail(&req, &err);
+	abx_response_finish(&req.res);
+	log_call(&req, &err);
+	abx_request_release(&req);
+}

@@ -1,0 +1,107 @@
+#include "common/origin.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+/* A host and a port, as they stand in a header. An unspecified port is "". */
+struct authority {
+	const char *host, *port;
+	size_t host_len, port_len;
+};
+
+static struct authority parse_authority(const char *text)
+{
+	size_t len = strcspn(text, "/,? ");
+	const char *bracket = text[0] == '[' ? memchr(text, ']', len) : NULL;
+	const char *from = bracket ? bracket : text;
+	const char *colon = memchr(from, ':', len - (size_t)(from - text));
+	struct authority a = { .host = text, .host_len = len, .port = "" };
+
+	if (colon) {
+		a.host_len = (size_t)(colon - text);
+		a.port = colon + 1;
+		a.port_len = len - a.host_len - 1;
+	}
+	return a;
+}
+
+/* Whether the origin's host and port are those of a Host header, whose port may be left out when it is the scheme's own. */
+static bool is_same_site(const char *origin, const char *host_header)
+{
+	const char *sep = strstr(origin, "://"), *standard = strncmp(origin, "https:", 6) == 0 ? "443" : "80";
+	struct authority a, b;
+
+	if (!sep || !host_header)
+		return false;
+	a = parse_authority(sep + 3);
+	b = parse_authority(host_header);
+	if (a.port_len == 0) {
+		a.port = standard;
+		a.port_len = strlen(standard);
+	}
+	if (b.port_len == 0) {
+		b.port = standard;
+		b.port_len = strlen(standard);
+	}
+	return a.host_len == b.host_len && strncasecmp(a.host, b.host, a.host_len) == 0 && a.port_len == b.port_len &&
+	       memcmp(a.port, b.port, a.port_len) == 0;
+}
+
+static bool is_listed(const struct abx_policy *policy, const char *origin)
+{
+	for (char *const *allowed = policy->allowed_origins; *allowed; allowed++)
+		if (strcmp(*allowed, "*") == 0 || strcasecmp(*allowed, origin) == 0)
+			return true;
+	return false;
+}
+
+/* A value that is about to be echoed in a header must be plain. */
+static bool is_plain(const char *text)
+{
+	for (; *text; text++)
+		if (*text <= ' ' || *text > '~')
+			return false;
+	return true;
+}
+
+static void add_cors(struct abx_request *req, const char *origin)
+{
+	abx_response_header(&req->res, "Access-Control-Allow-Origin", origin);
+	abx_response_header(&req->res, "Vary", "Origin");
+	abx_response_header(&req->res, "Access-Control-Expose-Headers", "X-Request-Id, Retry-After, Content-Disposition");
+}
+
+int abx_origin_check(struct abx_request *req, struct abx_err *err)
+{
+	const char *origin = abx_request_variable(req, "HTTP_ORIGIN");
+
+	if (!origin)
+		return 0;
+	if (is_plain(origin) && is_listed(req->service->policy, origin)) {
+		add_cors(req, origin);
+		return 0;
+	}
+	if (!req->service->policy->local || is_same_site(origin, abx_request_variable(req, "HTTP_HOST")) ||
+	    is_same_site(origin, abx_request_variable(req, "HTTP_X_FORWARDED_HOST")))
+		return 0;
+	return abx_err_set(err, ABX_E_ORIGIN,
+			   "Pages of this origin may not call the server while no token is set: list the origin in "
+			   "ABX_ALLOWED_ORIGINS, or set ABX_SERVER_TOKEN");
+}
+
+bool abx_origin_preflight(struct abx_request *req)
+{
+	const char *origin = abx_request_variable(req, "HTTP_ORIGIN");
+
+	if (strcmp(req->method, "OPTIONS") != 0 || !origin || !is_plain(origin) ||
+	    !abx_request_variable(req, "HTTP_ACCESS_CONTROL_REQUEST_METHOD") ||
+	    !is_listed(req->service->policy, origin))
+		return false;
+	add_cors(req, origin);
+	abx_response_header(&req->res, "Access-Control-Allow-Methods", "GET, POST, DELETE, HEAD");
+	abx_response_header(&req->res, "Access-Control-Allow-Headers",
+			    "Authorization, X-Access-Token, Content-Type, Accept, Range, If-None-Match, X-Request-Id");
+	abx_response_header(&req->res, "Access-Control-Max-Age", "600");
+	return true;
+}

@@ -1,0 +1,243 @@
+#include "common/responder.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+
+#include "common/cage.h"
+#include "common/fcgi_io.h"
+#include "common/gate.h"
+#include "common/log.h"
+#include "common/spawn.h"
+
+/* Threads at the start, and the stack of each: handlers keep large things elsewhere (a unit test runs the deepest JSON on less). */
+#define FIRST_THREADS 4
+#if defined(__SANITIZE_ADDRESS__)
+#define STACK_SIZE ((size_t)2 << 20)
+#else
+#define STACK_SIZE ((size_t)256 << 10)
+#endif
+
+/* How often threads that sit in accept() are woken while the responder drains. */
+#define DRAIN_STEP_MS 5
+
+#define MAX_THREADS 256
+
+/* The one responder of this process. */
+static struct {
+	const struct abx_program *program;
+	struct abx_service service;
+	pthread_t threads[MAX_THREADS];
+	atomic_uint n_threads; /* started; only ever grows */
+	atomic_uint idle;      /* in accept() */
+	atomic_uint running;   /* not yet ended */
+	atomic_bool draining;
+	pthread_mutex_t grow;
+} responder = { .grow = PTHREAD_MUTEX_INITIALIZER };
+
+static void start_thread(void);
+
+/* Accept one connection; only here can SIGUSR1 interrupt, since libfcgi takes an interrupted read for a broken connection. */
+static int accept_one(const sigset_t *wake)
+{
+	int fd;
+
+	pthread_sigmask(SIG_UNBLOCK, wake, NULL);
+	fd = accept4(ABX_FD_LISTEN, NULL, NULL, SOCK_CLOEXEC);
+	pthread_sigmask(SIG_BLOCK, wake, NULL);
+	return fd;
+}
+
+/* No descriptor or memory for one more connection: it stays in the backlog; wait for a moment that can be better. */
+static void back_off(void)
+{
+	abx_log(ABX_LOG_ERROR, "cannot accept a connection: %s", strerror(errno));
+	poll(NULL, 0, 20);
+}
+
+static void serve_one(struct abx_fcgi *fcgi, int fd)
+{
+	struct abx_io *io;
+
+	if (!abx_board_admits(responder.service.board, fd)) {
+		abx_log(ABX_LOG_WARNING, "refused a FastCGI connection that does not come from the web server");
+		close(fd);
+		return;
+	}
+	io = abx_fcgi_begin(fcgi, fd);
+	if (!io)
+		return;
+	abx_gate_serve(&responder.service, io);
+	abx_fcgi_end(fcgi);
+}
+
+static void *serve(void *arg ABX_UNUSED)
+{
+	struct abx_fcgi *fcgi = abx_fcgi_new();
+	sigset_t wake;
+
+	sigemptyset(&wake);
+	sigaddset(&wake, SIGUSR1);
+	while (fcgi && !responder.draining) {
+		int fd;
+
+		atomic_fetch_add(&responder.idle, 1);
+		fd = accept_one(&wake);
+		/* The last idle thread leaves: the next connection would wait for one of us. */
+		if (atomic_fetch_sub(&responder.idle, 1) == 1 && fd >= 0)
+			start_thread();
+		if (fd >= 0)
+			serve_one(fcgi, fd);
+		else if (errno != EINTR && errno != ECONNABORTED)
+			back_off();
+	}
+	abx_fcgi_free(fcgi);
+	atomic_fetch_sub(&responder.running, 1);
+	return NULL;
+}
+
+/* Start one more thread, unless the pool is full or the process is draining. */
+static void start_thread(void)
+{
+	pthread_attr_t attr;
+
+	if (responder.n_threads >= responder.program->max_threads || responder.draining)
+		return;
+	pthread_mutex_lock(&responder.grow);
+	if (responder.n_threads < responder.program->max_threads) {
+		pthread_attr_init(&attr);
+		pthread_attr_setstacksize(&attr, STACK_SIZE);
+		atomic_fetch_add(&responder.running, 1);
+		if (pthread_create(&responder.threads[responder.n_threads], &attr, serve, NULL) == 0)
+			atomic_fetch_add(&responder.n_threads, 1);
+		else
+			atomic_fetch_sub(&responder.running, 1);
+		pthread_attr_destroy(&attr);
+	}
+	pthread_mutex_unlock(&responder.grow);
+}
+
+static void woken(int sig ABX_UNUSED)
+{
+}
+
+/* All signals are blocked in all threads; the main thread reads them from a descriptor, and SIGUSR1 only interrupts accept(). */
+static int prepare_signals(void)
+{
+	struct sigaction action = { .sa_handler = woken };
+	sigset_t all;
+
+	sigfillset(&all);
+	sigaction(SIGUSR1, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	pthread_sigmask(SIG_SETMASK, &all, NULL);
+	sigemptyset(&all);
+	sigaddset(&all, SIGTERM);
+	sigaddset(&all, SIGINT);
+	return signalfd(-1, &all, SFD_CLOEXEC);
+}
+
+/* Wait for a signal from abxd, or for its end. Returns the signal; 0: abxd is gone. */
+static int wait_for_orders(int signals)
+{
+	struct pollfd fds[2] = { { .fd = signals, .events = POLLIN }, { .fd = ABX_FD_CONTROL, .events = POLLIN } };
+	struct signalfd_siginfo info;
+
+	while (poll(fds, 2, -1) < 0)
+		;
+	if (fds[0].revents && read(signals, &info, sizeof(info)) == sizeof(info))
+		return (int)info.ssi_signo;
+	return 0;
+}
+
+/* Accept no more, and wait for the requests that run. The process's exit frees the rest. */
+static void drain(int signals)
+{
+	struct pollfd pfd = { .fd = signals, .events = POLLIN };
+	struct signalfd_siginfo info;
+
+	responder.draining = true;
+	while (responder.running > 0) {
+		for (unsigned i = 0; i < responder.n_threads && responder.idle > 0; i++)
+			pthread_kill(responder.threads[i], SIGUSR1);
+		if (poll(&pfd, 1, DRAIN_STEP_MS) > 0 && read(signals, &info, sizeof(info)) == sizeof(info) &&
+		    info.ssi_signo == SIGINT)
+			abx_spawn_stop_all();
+	}
+}
+
+static int load(const struct abx_program *program, struct abx_err *err)
+{
+	struct abx_service *service = &responder.service;
+	const struct abx_policy *policy = abx_policy_load(ABX_FD_POLICY, err);
+
+	if (!policy)
+		return -1;
+	abx_log_init(program->name, policy->log_level, policy->log_json);
+	service->group = program->group;
+	service->policy = policy;
+	service->board = abx_board_map(ABX_FD_BOARD, err);
+	if (!service->board || abx_spawn_init(service->board, environ, err) < 0 ||
+	    abx_roots_open(policy->base_dir, &service->roots, err) < 0)
+		return -1;
+	if (program->init && program->init(service, err) < 0)
+		return -1;
+	return abx_cage_enter(program->cage, err);
+}
+
+/* The group's rows as JSON lines, for tests and documentation. */
+static int list_endpoints(enum abx_group group)
+{
+	for (size_t i = 0; i < *abx_groups[group].n_rows; i++) {
+		const struct abx_endpoint *row = &abx_groups[group].rows[i];
+		abx_auto_strbuf struct abx_strbuf line = ABX_STRBUF_INIT;
+		struct abx_json_writer jw = ABX_JSON_WRITER_INIT(&line);
+
+		abx_jw_object(&jw);
+		abx_jw_kstring(&jw, "id", row->id);
+		abx_jw_kstring(&jw, "method", abx_method_name(row->method));
+		abx_jw_kstring(&jw, "path", row->path);
+		abx_jw_kstring(&jw, "group", abx_groups[group].name);
+		abx_jw_kbool(&jw, "public", row->flags & ABX_EP_PUBLIC);
+		abx_jw_kbool(&jw, "streaming", row->flags & ABX_EP_STREAM);
+		abx_jw_kbool(&jw, "implemented", row->fn != NULL);
+		abx_jw_object_end(&jw);
+		puts(line.buf);
+	}
+	return fflush(stdout) == 0 ? 0 : 1;
+}
+
+int abx_responder_main(int argc, char **argv, const struct abx_program *program)
+{
+	struct abx_err err = ABX_ERR_INIT;
+	int signals, order;
+
+	if (argc == 2 && strcmp(argv[1], "--list-endpoints") == 0)
+		return list_endpoints(program->group);
+	/* A fixed threshold gives large bodies back to the system at once; glibc's own would grow with them. */
+	mallopt(M_MMAP_THRESHOLD, 1 << 20);
+	mallopt(M_ARENA_MAX, 4);
+	responder.program = program;
+	signals = prepare_signals();
+	if (signals < 0 || abx_fcgi_init() < 0 || load(program, &err) < 0) {
+		abx_log(ABX_LOG_ERROR, "%s: cannot start: %s", program->name,
+			err.kind ? err.message : strerror(errno));
+		return 1;
+	}
+	for (unsigned i = 0; i < FIRST_THREADS; i++)
+		start_thread();
+	if (write(ABX_FD_CONTROL, "R", 1) != 1)
+		return 1;
+	order = wait_for_orders(signals);
+	if (order == SIGINT)
+		abx_spawn_stop_all();
+	if (order)
+		drain(signals);
+	_exit(0);
+}

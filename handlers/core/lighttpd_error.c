@@ -1,0 +1,68 @@
+/* Requests that the web server refused by itself: it asks core for the body (server.error-handler). */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/gate.h"
+#include "common/route.h"
+#include "handlers/core/core.h"
+
+static const struct {
+	int status;
+	const char *message;
+} messages[] = {
+	{ 400, "The request is malformed" },
+	{ 408, "The request did not arrive in time" },
+	{ 411, "The request needs a Content-Length" },
+	{ 413, "Request body is larger than the limit" },
+	{ 414, "The request target is too long" },
+	{ 417, "The expectation cannot be met" },
+	{ 431, "The request's header fields are too large" },
+	{ 500, "The responder of this path failed or was restarted; try again" },
+	{ 501, "The method or transfer coding is not implemented" },
+	{ 502, "The responder of this path broke off its answer; try again" },
+	{ 503, "The responder of this path is not running; try again" },
+	{ 504, "The responder of this path did not answer in time" },
+	{ 505, "The HTTP version is not supported" },
+};
+
+/* The status is lighttpd's, so the body is written here and not from an error kind. */
+static int answer(struct abx_request *req, int status, struct abx_err *err)
+{
+	abx_auto_strbuf struct abx_strbuf body = ABX_STRBUF_INIT, message = ABX_STRBUF_INIT;
+	struct abx_json_writer jw = ABX_JSON_WRITER_INIT(&body);
+
+	if (status == 404)
+		abx_strbuf_addf(&message, "Not found: %s", req->path);
+	for (size_t i = 0; i < ABX_N(messages); i++)
+		if (messages[i].status == status)
+			abx_strbuf_adds(&message, messages[i].message);
+	if (!message.len)
+		abx_strbuf_adds(&message, abx_status_reason(status));
+	abx_jw_object(&jw);
+	abx_jw_kstring(&jw, "error", message.buf);
+	abx_jw_kstring(&jw, "type", status < 500 ? "ValueError" : "RuntimeError");
+	if (status == 413)
+		abx_jw_kstring(&jw, "code", abx_error_code(ABX_E_TOO_LARGE));
+	abx_jw_object_end(&jw);
+	return abx_response_json(&req->res, status, &body, err);
+}
+
+/*
+ * lighttpd wants a length on every POST, and a plain `curl -X POST` sends none: such a call is one with an empty body. It was refused before
+ * it was routed, so it goes to its group from here.
+ */
+static int serve_without_body(struct abx_request *req, struct abx_err *err)
+{
+	struct abx_err unused = ABX_ERR_INIT;
+	char allow[32];
+
+	req->method = abx_method_name(ABX_POST);
+	if (abx_route(req, allow, &unused) == 0 && req->endpoint->group != ABX_GROUP_CORE)
+		return core_relay(req, req->endpoint->group, err);
+	return abx_gate_pass(req, err);
+}
+
+int core_server_error(struct abx_request *req, int status, struct abx_err *err)
+{
+	return status == 411 ? serve_without_body(req, err) : answer(req, status, err);
+}

@@ -1,0 +1,12 @@
+#include "common/responder.h"
+
+int main(int argc, char **argv)
+{
+	static const struct abx_program program = {
+		.name = "abx-dev-tools",
+		.group = ABX_GROUP_DEV_TOOLS,
+		.max_threads = 256,
+	};
+
+	return abx_responder_main(argc, argv, &program);
+}
