@@ -41,6 +41,7 @@ static const struct {
 	{ ABX_E_INTERNAL, 500, "RuntimeError", NULL },
 	{ ABX_E_SHELL_SYNTAX, 500, "ValueError", NULL },
 	{ ABX_E_TIMEOUT, 500, "TimeoutError", NULL },
+	{ ABX_E_GONE, 499, "ConnectionAbortedError", NULL },
 	{ ABX_E_NOT_IMPLEMENTED, 501, "NotImplementedError", "not_implemented" },
 	{ ABX_E_UNAVAILABLE, 503, "RuntimeError", NULL },
 };
