@@ -7,7 +7,7 @@ static int open_cwd(struct abx_request *req, struct abx_path *cwd, struct abx_er
 {
 	const char *path = abx_arg_string(req, "cwd");
 
-	if (abx_path_resolve(&req->service->roots, path ? path : ".", 0, cwd, err) < 0) {
+	if (abx_path_resolve(req->roots, path ? path : ".", 0, cwd, err) < 0) {
 		if (err->kind == ABX_E_NO_FILE || err->kind == ABX_E_VALUE)
 			err->kind = ABX_E_PATH;
 		return abx_err_prefix(err, "cwd");

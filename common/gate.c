@@ -109,6 +109,7 @@ static int check_scopes(struct abx_request *req, struct abx_err *err)
 int abx_gate_authorize(struct abx_request *req, struct abx_err *err)
 {
 	req->rule = abx_policy_rule(req->service->policy, req->endpoint);
+	req->roots = &req->service->roots;
 	if (check_enabled(req, err) < 0)
 		return -1;
 	return check_scopes(req, err);

@@ -23,8 +23,12 @@ struct abx_root {
 
 struct abx_roots {
 	struct abx_root *roots;
-	size_t n;   /* relative paths are taken from roots[0] */
+	size_t n;          /* relative paths are taken from roots[0] */
+	char *const *deny; /* globs of paths that are off limits all the same (abx_glob_path), NULL-terminated; or NULL */
 };
+
+/* Whether a deny glob covers the absolute path. abx_path_resolve asks by itself; handlers that walk a tree ask for each entry. */
+bool abx_roots_deny(const struct abx_roots *roots, const char *path);
 
 /*
  * Open the base directory (created with its parents, mode 0755, if missing) as the one root. ABX_E_ERRNO when it cannot be made or is not a directory.

@@ -37,6 +37,7 @@ struct abx_request {
 	struct abx_io *io;
 	const struct abx_endpoint *endpoint;
 	const struct abx_rule *rule;          /* of the endpoint */
+	const struct abx_roots *roots;        /* the trees that the endpoint may touch */
 	const struct abx_identity *identity;  /* NULL on public endpoints */
 	const char *method;                   /* as sent */
 	char *path;                           /* as sent, without query and mount prefix; one trailing slash still there */

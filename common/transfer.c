@@ -20,7 +20,7 @@ int abx_file_put(struct abx_request *req, const char *path, const void *data, si
 	if (limit > 0 && (int64_t)len > limit)
 		return abx_err_set(err, ABX_E_TOO_LARGE, "The file has %zu bytes; the limit is %lld", len,
 				   (long long)limit);
-	if (abx_path_resolve(&req->service->roots, path, ABX_PATH_PARENTS, &target, err) < 0 ||
+	if (abx_path_resolve(req->roots, path, ABX_PATH_PARENTS, &target, err) < 0 ||
 	    abx_replacement_begin(&target, 0666, &rep, err) < 0)
 		return -1;
 	if (abx_write_all(rep.fd, data, len) < 0)
@@ -37,7 +37,7 @@ int abx_file_open(struct abx_request *req, const char *path, int64_t limit, stru
 	abx_auto_path struct abx_path target = ABX_PATH_INIT;
 	abx_auto_fd int fd = -1;
 
-	if (abx_path_resolve(&req->service->roots, path, 0, &target, err) < 0)
+	if (abx_path_resolve(req->roots, path, 0, &target, err) < 0)
 		return -1;
 	if (!S_ISREG(target.st.st_mode))
 		return abx_err_set(err, ABX_E_NO_FILE, "Not a file: %s", path);

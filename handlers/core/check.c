@@ -25,7 +25,7 @@ static int check_path(struct abx_request *req, const char *given, struct abx_err
 	abx_auto_path struct abx_path path = ABX_PATH_INIT;
 	struct abx_err refused = ABX_ERR_INIT;
 
-	if (abx_path_resolve(&req->service->roots, given, ABX_PATH_MISSING, &path, &refused) < 0 &&
+	if (abx_path_resolve(req->roots, given, ABX_PATH_MISSING, &path, &refused) < 0 &&
 	    refused.kind == ABX_E_PATH)
 		return answer(req, abx_error_code(refused.kind), refused.message, refused.rule, err);
 	return answer(req, NULL, NULL, NULL, err);

@@ -56,7 +56,7 @@ int h_files_stat(struct abx_request *req, struct abx_err *err)
 	struct abx_json_writer jw = ABX_JSON_WRITER_INIT(&body);
 	abx_auto_path struct abx_path path = ABX_PATH_INIT;
 
-	if (abx_path_resolve(&req->service->roots, abx_arg_string(req, "path"), ABX_PATH_NOFOLLOW | ABX_PATH_MISSING,
+	if (abx_path_resolve(req->roots, abx_arg_string(req, "path"), ABX_PATH_NOFOLLOW | ABX_PATH_MISSING,
 			     &path, err) < 0)
 		return -1;
 	abx_jw_object(&jw);
