@@ -78,14 +78,29 @@ static size_t ascii_prefix(const unsigned char *p, size_t n)
 	return i;
 }
 
+/* The commonest characters past ASCII, of two or three bytes, without the loop of classify(). Returns 0 for any other. */
+static inline size_t common_length(const unsigned char *p, size_t n)
+{
+	if (n < 3 || (p[1] & 0xc0) != 0x80)
+		return 0;
+	if (p[0] >= 0xc2 && p[0] < 0xe0)
+		return 2;
+	/* Behind 0xe0 and 0xed not every second byte will do. */
+	if (p[0] > 0xe0 && p[0] < 0xf0 && p[0] != 0xed && (p[2] & 0xc0) == 0x80)
+		return 3;
+	return 0;
+}
+
 size_t abx_utf8_valid_prefix(const char *data, size_t len)
 {
 	const unsigned char *p = (const unsigned char *)data;
 	size_t i = 0;
 
 	while (i < len) {
-		size_t step;
-		if (p[i] < 0x80)
+		size_t step = common_length(p + i, len - i);
+		if (step)
+			i += step;
+		else if (p[i] < 0x80)
 			i += ascii_prefix(p + i, len - i);
 		else if (classify(p + i, len - i, &step) == STEP_WHOLE)
 			i += step;
