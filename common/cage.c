@@ -126,6 +126,9 @@ static int filter_fill(scmp_filter_ctx filter, unsigned flags)
 
 	/* Calls of another architecture (32-bit programs) have other numbers: none of them is let through. */
 	rc = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(EPERM));
+	/* Else all failures of the kernel are told as ECANCELED. */
+	if (!rc)
+		rc = seccomp_attr_set(filter, SCMP_FLTATR_API_SYSRAWRC, 1);
 	if (!rc)
 		rc = seccomp_attr_set(filter, SCMP_FLTATR_CTL_NNP, flags & EXEC ? 1 : 0);
 	for (size_t i = 0; !rc && i < ABX_N(refusals); i++) {
