@@ -1,0 +1,281 @@
+#include "handlers/abxctl/http.h"
+
+#include <curl/curl.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "common/json.h"
+
+/* Addresses of this machine are never asked for through a proxy. */
+#define LOOPBACK "127.0.0.1,localhost,[::1],::1"
+
+#define CONNECT_MS 10000
+
+struct transfer {
+	CURL *curl;
+	const struct http_request *request;
+	struct http_answer *answer;
+	bool output_failed;
+};
+
+void http_answer_release(struct http_answer *answer)
+{
+	abx_strbuf_release(&answer->body);
+}
+
+static void free_list(struct curl_slist **list)
+{
+	curl_slist_free_all(*list);
+}
+
+static void free_curl(CURL **curl)
+{
+	curl_easy_cleanup(*curl);
+}
+
+/* ---- the answer */
+
+/* If the header line is the one of `name`, its value. */
+static const char *header_value(const char *line, size_t len, const char *name, size_t *ret_len)
+{
+	size_t skip = strlen(name);
+
+	if (len <= skip || line[skip] != ':' || strncasecmp(line, name, skip) != 0)
+		return NULL;
+	skip++;
+	while (skip < len && (line[skip] == ' ' || line[skip] == '\t'))
+		skip++;
+	while (len > skip && (unsigned char)line[len - 1] <= ' ')
+		len--;
+	*ret_len = len - skip;
+	return line + skip;
+}
+
+static size_t take_header(char *line, size_t size, size_t n, void *arg)
+{
+	struct http_answer *answer = ((struct transfer *)arg)->answer;
+	size_t len = size * n, value_len = 0;
+	const char *value = header_value(line, len, "X-Request-Id", &value_len);
+
+	if (value)
+		snprintf(answer->request_id, sizeof(answer->request_id), "%.*s", (int)value_len, value);
+	value = header_value(line, len, "Content-Type", &value_len);
+	if (value)
+		answer->is_json = value_len >= 16 && strncasecmp(value, "application/json", 16) == 0;
+	return len;
+}
+
+static size_t take_body(char *data, size_t size, size_t n, void *arg)
+{
+	struct transfer *transfer = arg;
+	struct http_answer *answer = transfer->answer;
+	size_t len = size * n;
+	long status = 0;
+
+	if (len == 0)
+		return 0;
+	answer->last_byte = data[len - 1];
+	curl_easy_getinfo(transfer->curl, CURLINFO_RESPONSE_CODE, &status);
+	if (transfer->request->to_stdout && status / 100 == 2) {
+		/* Events of a stream are to be seen when they come. */
+		transfer->output_failed = fwrite(data, 1, len, stdout) != len || fflush(stdout) != 0;
+		return transfer->output_failed ? 0 : len;
+	}
+	abx_strbuf_add(&answer->body, data, len);
+	return answer->body.failed ? 0 : len;
+}
+
+/* ---- the request */
+
+static bool add_header(struct curl_slist **list, const char *header)
+{
+	struct curl_slist *longer = curl_slist_append(*list, header);
+
+	if (longer)
+		*list = longer;
+	return longer;
+}
+
+static bool make_headers(const struct ctl *ctl, const struct http_request *request, struct curl_slist **list)
+{
+	abx_auto_strbuf struct abx_strbuf bearer = ABX_STRBUF_INIT;
+
+	/* Waiting for a "100 Continue" only costs time. */
+	if (!add_header(list, "Expect:") || (request->body && !add_header(list, "Content-Type: application/json")))
+		return false;
+	if (!ctl->token)
+		return true;
+	abx_strbuf_addf(&bearer, "Authorization: Bearer %s", ctl->token);
+	bool added = !bearer.failed && add_header(list, bearer.buf);
+	explicit_bzero(bearer.buf, bearer.len);
+	return added;
+}
+
+static CURLcode set_proxy(CURL *curl)
+{
+	const char *listed = getenv("no_proxy") ? getenv("no_proxy") : getenv("NO_PROXY");
+	abx_auto_strbuf struct abx_strbuf hosts = ABX_STRBUF_INIT;
+
+	abx_strbuf_adds(&hosts, LOOPBACK);
+	if (listed && strcmp(listed, "*") == 0)
+		return curl_easy_setopt(curl, CURLOPT_NOPROXY, "*");
+	if (listed && *listed)
+		abx_strbuf_addf(&hosts, ",%s", listed);
+	return hosts.failed ? CURLE_OUT_OF_MEMORY : curl_easy_setopt(curl, CURLOPT_NOPROXY, hosts.buf);
+}
+
+static CURLcode set_body(CURL *curl, const struct http_request *request)
+{
+	bool is_post = strcmp(request->method, "POST") == 0;
+	CURLcode rc = CURLE_OK;
+
+	if (is_post || request->body) {
+		rc = curl_easy_setopt(curl, CURLOPT_POST, 1L);
+		if (rc == CURLE_OK)
+			rc = curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request->body ? request->body : "");
+		if (rc == CURLE_OK)
+			rc = curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body_len);
+	}
+	if (rc == CURLE_OK && !is_post && strcmp(request->method, "GET") != 0)
+		rc = curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request->method);
+	return rc;
+}
+
+/* Keep the first failure of several settings. */
+#define SET(option, value)                                                   \
+	do {                                                                 \
+		if (rc == CURLE_OK)                                          \
+			rc = curl_easy_setopt(transfer->curl, option, value); \
+	} while (0)
+
+static CURLcode prepare(struct transfer *transfer, const char *url, struct curl_slist *headers, char *message)
+{
+	const char *authorities = getenv("SSL_CERT_FILE");
+	CURLcode rc = set_body(transfer->curl, transfer->request);
+
+	if (rc == CURLE_OK)
+		rc = set_proxy(transfer->curl);
+	SET(CURLOPT_URL, url);
+	SET(CURLOPT_HTTPHEADER, headers);
+	SET(CURLOPT_USERAGENT, "abxctl/" PACKAGE_VERSION);
+	SET(CURLOPT_PATH_AS_IS, 1L);
+	SET(CURLOPT_NOSIGNAL, 1L);
+	SET(CURLOPT_TCP_KEEPALIVE, 1L);
+	SET(CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
+	SET(CURLOPT_TIMEOUT_MS, (long)transfer->request->timeout_ms);
+	SET(CURLOPT_ERRORBUFFER, message);
+	SET(CURLOPT_HEADERFUNCTION, take_header);
+	SET(CURLOPT_HEADERDATA, transfer);
+	SET(CURLOPT_WRITEFUNCTION, take_body);
+	SET(CURLOPT_WRITEDATA, transfer);
+	if (authorities && *authorities)
+		SET(CURLOPT_CAINFO, authorities);
+	return rc;
+}
+
+static int explain(const struct ctl *ctl, const struct transfer *transfer, CURLcode rc, const char *message,
+		   struct abx_err *err)
+{
+	curl_off_t began = 0;
+
+	if (!*message)
+		message = curl_easy_strerror(rc);
+	if (rc == CURLE_URL_MALFORMAT) {
+		abx_err_set(err, ABX_E_VALUE, "%s: %s", ctl->url, message);
+		return CTL_USAGE;
+	}
+	if (transfer->output_failed) {
+		abx_err_set(err, ABX_E_INTERNAL, "cannot write to standard output");
+		return CTL_FAILED;
+	}
+	if (transfer->answer->body.failed) {
+		abx_err_set(err, ABX_E_TOO_LARGE, "the answer of the server is too large");
+		return CTL_FAILED;
+	}
+	abx_err_set(err, ABX_E_UNAVAILABLE, "%s: %s", ctl->url, message);
+	curl_easy_getinfo(transfer->curl, CURLINFO_PRETRANSFER_TIME_T, &began);
+	return began || rc == CURLE_OUT_OF_MEMORY ? CTL_FAILED : CTL_NO_CONNECTION;
+}
+
+int http_send(const struct ctl *ctl, const struct http_request *request, struct http_answer *ret_answer,
+	      struct abx_err *err)
+{
+	abx_auto_strbuf struct abx_strbuf url = ABX_STRBUF_INIT;
+	struct curl_slist *headers __attribute__((cleanup(free_list))) = NULL;
+	CURL *curl __attribute__((cleanup(free_curl))) = curl_easy_init();
+	struct transfer transfer = { .curl = curl, .request = request, .answer = ret_answer };
+	char message[CURL_ERROR_SIZE] = "";
+
+	abx_strbuf_addf(&url, "%s%s", ctl->url, request->target);
+	if (!curl || url.failed || !make_headers(ctl, request, &headers)) {
+		abx_err_set(err, ABX_E_INTERNAL, "out of memory");
+		return CTL_FAILED;
+	}
+	CURLcode rc = prepare(&transfer, url.buf, headers, message);
+	if (rc == CURLE_OK)
+		rc = curl_easy_perform(curl);
+	if (rc != CURLE_OK)
+		return explain(ctl, &transfer, rc, message, err);
+	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &ret_answer->status);
+	return CTL_OK;
+}
+
+/* ---- answers that are no success */
+
+/* The message of an error body, or NULL: a string, or the agents' object that holds one. */
+static const char *error_text(const json_t *body)
+{
+	const json_t *error = json_object_get(body, "error");
+
+	if (json_is_object(error))
+		error = json_object_get(error, "message");
+	return json_string_value(error);
+}
+
+void http_describe(const struct ctl *ctl, const struct http_answer *answer, struct abx_strbuf *out)
+{
+	struct abx_err err = ABX_ERR_INIT;
+	json_auto_t *body = abx_json_parse(answer->body.buf, answer->body.len, &err);
+	const char *text = error_text(body);
+
+	if (text)
+		abx_strbuf_adds(out, text);
+	else
+		abx_strbuf_addf(out, "%s answered with HTTP status %ld", ctl->url, answer->status);
+	if (answer->status == 401)
+		abx_strbuf_adds(out, ctl->token ? ": the server does not know this ABX_SERVER_TOKEN" : ": set ABX_SERVER_TOKEN");
+	if (answer->status >= 500 && answer->request_id[0])
+		abx_strbuf_addf(out, " (request %s)", answer->request_id);
+}
+
+int http_call(const struct ctl *ctl, const struct http_request *request, struct http_answer *ret_answer)
+{
+	abx_auto_strbuf struct abx_strbuf text = ABX_STRBUF_INIT;
+	struct abx_err err = ABX_ERR_INIT;
+	int status = http_send(ctl, request, ret_answer, &err);
+
+	if (status != CTL_OK)
+		return ctl_fail(status, "%s", err.message);
+	if (ret_answer->status / 100 == 2)
+		return CTL_OK;
+	http_describe(ctl, ret_answer, &text);
+	return ctl_fail(CTL_FAILED, "%s", text.buf);
+}
+
+json_t *http_call_json(const struct ctl *ctl, const struct http_request *request, int *ret_status)
+{
+	http_auto_answer struct http_answer answer = HTTP_ANSWER_INIT;
+	struct abx_err err = ABX_ERR_INIT;
+	int status = http_call(ctl, request, &answer);
+	json_t *body;
+
+	if (status != CTL_OK) {
+		*ret_status = status;
+		return NULL;
+	}
+	body = abx_json_parse_body(answer.body.buf, answer.body.len, NULL, NULL, &err);
+	if (!body)
+		*ret_status = ctl_fail(CTL_FAILED, "%s does not answer as expected: %s", ctl->url, err.message);
+	return body;
+}

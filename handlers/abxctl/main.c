@@ -1,0 +1,211 @@
+#include <ctype.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "handlers/abxctl/abxctl.h"
+
+/* ---- options */
+
+enum { OPT_JSON = 1 << 0, OPT_FOREGROUND = 1 << 1, OPT_PORT = 1 << 2, OPT_WAIT = 1 << 3 };
+
+/* What getopt returns for --help. */
+#define OPT_HELP 'h'
+
+static const struct {
+	unsigned bit;
+	const char *usage, *meaning;
+} options[] = {
+	{ OPT_JSON, "--json", "print JSON in one line, for programs" },
+	{ OPT_FOREGROUND, "--foreground", "stay in the foreground until the server ends" },
+	{ OPT_PORT, "--port N", "listen on this port, whatever ABX_SERVER_PORT says; 0 takes a free one" },
+	{ OPT_WAIT, "--wait SECONDS", "try again for so long" },
+};
+
+static const struct option long_options[] = {
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "foreground", no_argument, NULL, OPT_FOREGROUND },
+	{ "port", required_argument, NULL, OPT_PORT },
+	{ "wait", required_argument, NULL, OPT_WAIT },
+	{ "help", no_argument, NULL, OPT_HELP },
+	{ NULL, 0, NULL, 0 },
+};
+
+/* ---- subcommands */
+
+struct subcommand {
+	const char *name, *usage, *summary, *details;
+	int (*run)(struct ctl *ctl);
+	unsigned options;
+	int min, max;  /* operands; max -1: any number */
+	bool no_server; /* needs neither URL nor token */
+	bool verbatim;  /* what follows the first operand belongs to it, also if it looks like an option */
+};
+
+static const struct subcommand subcommands[] = {
+	{ "start", "[--port N] [--foreground]", "Start a server here and return once it answers.",
+	  "Runs the abxd beside abxctl, or the one on PATH, with the settings of the environment (ABX_*).\n"
+	  "Its exit status is passed on: 78 is a setting that cannot be parsed.", cmd_start,
+	  OPT_PORT | OPT_FOREGROUND, 0, 0, true, false },
+	{ "stop", "", "Stop the server of ABX_RUN_DIR and wait until it has ended.", NULL, cmd_stop, 0, 0, 0, true, false },
+	{ "status", "", "Tell whether a server is running, and which groups are on.",
+	  "The exit status is 0 when one is running and 3 when none is.", cmd_status, 0, 0, 0, false, false },
+	{ "reload", "", "Ask the server of ABX_RUN_DIR to read its policy again.", NULL, cmd_reload, 0, 0, 0, true, false },
+	{ "health", "[--wait SECONDS]", "Ask whether the server answers: exit status 0 or 1.", NULL, cmd_health, OPT_WAIT, 0, 0, false, false },
+	{ "discover", "[--json]", "List the named commands and their arguments.", NULL, cmd_discover, OPT_JSON, 0, 0, false, false },
+	{ "call", "[--json] NAME [key=value | key:=json]...", "Run a named command and print its result.",
+	  "key=value gives a string, key:=json any JSON value: env:='{\"A\": \"1\"}'. What a shell command returns is printed\n"
+	  "as it was written, and its exit code becomes that of abxctl (128 + N after signal N).", cmd_call, OPT_JSON, 1, -1, false, false },
+	{ "get", "PATH", "Send a GET request and print the answer.", NULL, cmd_get, 0, 1, 1, false, false },
+	{ "post", "PATH [JSON | -]", "Send a POST request and print the answer.", "- takes the body from standard input.", cmd_post, 0, 1, 2, false, false },
+	{ "delete", "PATH [JSON | -]", "Send a DELETE request and print the answer.", "- takes the body from standard input.", cmd_delete, 0, 1, 2, false, false },
+	{ "capabilities", "[--json]", "Print what the server offers to this caller.", NULL, cmd_capabilities, OPT_JSON, 0, 0, false, false },
+	{ "upload", "LOCAL REMOTE", "Write a local file to the server.", "LOCAL may be - for standard input.", cmd_upload, 0, 2, 2, false, false },
+	{ "download", "REMOTE LOCAL", "Fetch a file from the server.", "LOCAL may be - for standard output.", cmd_download, 0, 2, 2, false, false },
+	{ "shell", "[--json] COMMAND [ARGUMENT]...", "Run a command on the server.",
+	  "A single operand is split into words by the server, several are passed on as they are. No shell is involved:\n"
+	  "for pipes and variables use: abxctl shell sh -c '...'. The exit code is that of the command.", cmd_shell, OPT_JSON, 1, -1, false, true },
+	{ "version", "", "Print the version of abxctl.", NULL, cmd_version, 0, 0, 0, true, false },
+};
+
+static const struct subcommand *find(const char *name)
+{
+	for (size_t i = 0; i < ABX_N(subcommands); i++)
+		if (strcmp(subcommands[i].name, name) == 0)
+			return &subcommands[i];
+	return NULL;
+}
+
+/* ---- help */
+
+static void print_usage(const struct subcommand *sub)
+{
+	printf("Usage: abxctl %s%s%s\n\n%s\n", sub->name, *sub->usage ? " " : "", sub->usage, sub->summary);
+	if (sub->details)
+		puts(sub->details);
+	for (size_t i = 0, n = 0; i < ABX_N(options); i++)
+		if (sub->options & options[i].bit)
+			printf("%s  %-15s %s\n", n++ ? "" : "\n", options[i].usage, options[i].meaning);
+}
+
+static void print_help(void)
+{
+	puts("Usage: abxctl COMMAND [ARGUMENT]...\n\nControl and call the server that gives a container over HTTP.\n");
+	for (size_t i = 0; i < ABX_N(subcommands); i++)
+		printf("  %-13s %s\n", subcommands[i].name, subcommands[i].summary);
+	puts("\n\"abxctl COMMAND --help\" tells more about each.\n\n"
+	     "Environment:\n"
+	     "  ABX_TEMPLATE_URL  the server's URL (default http://127.0.0.1:9000)\n"
+	     "  ABX_SERVER_TOKEN  the token to send\n"
+	     "  ABX_RUN_DIR       the run directory of the server that start, stop, status and reload are about\n\n"
+	     "Exit status: 1 the request failed, 2 wrong usage, 3 no server is running, 7 no connection.");
+}
+
+/* ---- the command line */
+
+static int parse_port(const char *text, struct ctl *ctl)
+{
+	char *end;
+	long port = strtol(text, &end, 10);
+
+	if (!isdigit((unsigned char)*text) || *end || port > 65535)
+		return ctl_fail(CTL_USAGE, "--port: '%s' is not a number from 0 to 65535", text);
+	ctl->port = text;
+	return CTL_OK;
+}
+
+static int parse_wait(const char *text, struct ctl *ctl)
+{
+	char *end;
+	double seconds = strtod(text, &end);
+
+	if (end == text || *end || !(seconds >= 0 && seconds <= 86400))
+		return ctl_fail(CTL_USAGE, "--wait: '%s' is not a number of seconds from 0 to 86400", text);
+	ctl->wait_ms = (int64_t)(seconds * 1000);
+	return CTL_OK;
+}
+
+static int take_option(int option, const struct subcommand *sub, const char *word, struct ctl *ctl)
+{
+	if (option == ':')
+		return ctl_fail(CTL_USAGE, "%s: --%s needs a value", sub->name, word);
+	if (option == '?' || !(sub->options & (unsigned)option))
+		return ctl_fail(CTL_USAGE, "%s: there is no option --%s", sub->name, word);
+	if (option == OPT_PORT)
+		return parse_port(optarg, ctl);
+	if (option == OPT_WAIT)
+		return parse_wait(optarg, ctl);
+	ctl->json |= option == OPT_JSON;
+	ctl->foreground |= option == OPT_FOREGROUND;
+	return CTL_OK;
+}
+
+/* `argv` begins with the subcommand. 0, or an exit status; *ret_help when help was asked for. */
+static int parse(int argc, char **argv, const struct subcommand *sub, struct ctl *ctl, bool *ret_help)
+{
+	int status = CTL_OK;
+
+	opterr = 0;
+	while (status == CTL_OK) {
+		/* The word that getopt is about to look at: it is the one to blame if it does not know it. */
+		int at = optind;
+		int index = -1, option = getopt_long(argc, argv, sub->verbatim ? "+:h" : ":h", long_options, &index);
+
+		if (option == -1)
+			break;
+		if (option == OPT_HELP) {
+			*ret_help = true;
+			return CTL_OK;
+		}
+		const char *word = index >= 0 ? long_options[index].name : argv[optind > at ? optind - 1 : at];
+		status = take_option(option, sub, word + strspn(word, "-"), ctl);
+	}
+	if (status != CTL_OK)
+		return status;
+	ctl->argc = argc - optind;
+	ctl->argv = argv + optind;
+	if (ctl->argc < sub->min || (sub->max >= 0 && ctl->argc > sub->max))
+		return ctl_fail(CTL_USAGE, "usage: abxctl %s %s", sub->name, sub->usage);
+	return CTL_OK;
+}
+
+static int run(int argc, char **argv, const struct subcommand *sub, struct ctl *ctl)
+{
+	bool help = false;
+	int status = parse(argc, argv, sub, ctl, &help);
+
+	if (help) {
+		print_usage(sub);
+		return CTL_OK;
+	}
+	if (status == CTL_OK && !sub->no_server)
+		status = ctl_settings(ctl);
+	return status == CTL_OK ? sub->run(ctl) : status;
+}
+
+static const struct subcommand *choose(const char *word, int *ret_status)
+{
+	if (!word || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
+		print_help();
+		*ret_status = word ? CTL_OK : CTL_USAGE;
+		return NULL;
+	}
+	const struct subcommand *sub = find(strcmp(word, "--version") == 0 ? "version" : word);
+	if (!sub)
+		*ret_status = ctl_fail(CTL_USAGE, "unknown command '%s'; abxctl --help lists them", word);
+	return sub;
+}
+
+int main(int argc, char **argv)
+{
+	struct ctl ctl = { .wait_ms = 0 };
+	int status = CTL_OK;
+	const struct subcommand *sub = choose(argc > 1 ? argv[1] : NULL, &status);
+
+	if (sub)
+		status = run(argc - 1, argv + 1, sub, &ctl);
+	ctl_release(&ctl);
+	if ((fflush(stdout) != 0 || ferror(stdout)) && status == CTL_OK)
+		return ctl_fail(CTL_FAILED, "cannot write to standard output");
+	return status;
+}
