@@ -1,6 +1,7 @@
 #include "handlers/abxd/server.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -16,6 +17,9 @@
 
 /* How long a responder may take to finish the calls that it has when a new generation has taken over. */
 #define DRAIN_MS 60000
+
+/* How long a connection that is refused may take to send its request: lighttpd does so at once. */
+#define REQUEST_MS 20
 
 /* So many deaths in a row mean that waiting callers get an error. */
 #define GIVE_UP_AFTER 4
@@ -142,11 +146,17 @@ static void watch_listen(struct abx_server *server, enum abx_group group, enum a
 		abx_log(ABX_LOG_ERROR, "%s", err.message);
 }
 
-static void plan_next(struct abx_server *server, enum abx_group group)
+static void plan_next(struct abx_server *server, enum abx_group group, const char *how)
 {
 	struct abx_group_state *state = &server->groups[group];
+	char text[256];
 
 	abx_backoff_died(&state->backoff);
+	if (group == ABX_GROUP_CORE && !server->reported && state->backoff.failures == GIVE_UP_AFTER) {
+		snprintf(text, sizeof(text), "%s %s", state->program, how);
+		abx_server_fail(server, text);
+		return;
+	}
 	if (state->backoff.failures == GIVE_UP_AFTER)
 		abx_log(ABX_LOG_ERROR, "%s does not come up; its callers get errors until it does", abx_groups[group].name);
 	if (state->backoff.failures >= GIVE_UP_AFTER)
@@ -161,7 +171,7 @@ static void start_current(struct abx_server *server, enum abx_group group)
 	state->backoff.started_ms = abx_clock_ms();
 	state->current = start_responder(server, group);
 	if (!state->current)
-		plan_next(server, group);
+		plan_next(server, group, "could not be started");
 }
 
 /* ---- draining */
@@ -197,17 +207,27 @@ void abx_groups_control(struct abx_server *server, unsigned index)
 	}
 }
 
+/* Close a connection so that lighttpd answers 500: it would try again, without end, had it not sent its request yet. */
+static void refuse_connection(int listen_fd)
+{
+	abx_auto_fd int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct pollfd ready = { .fd = fd, .events = POLLIN };
+	char rest[4096];
+
+	if (fd < 0 || poll(&ready, 1, REQUEST_MS) <= 0)
+		return;
+	while (read(fd, rest, sizeof(rest)) > 0)
+		;
+}
+
 void abx_groups_connection(struct abx_server *server, enum abx_group group)
 {
 	struct abx_group_state *state = &server->groups[group];
 
-	if (state->watch == ABX_LISTEN_FIRST) {
+	if (state->watch == ABX_LISTEN_FIRST)
 		start_current(server, group);
-	} else if (state->watch == ABX_LISTEN_REFUSE) {
-		int fd = accept4(state->listen_fd, NULL, NULL, SOCK_CLOEXEC);
-		if (fd >= 0)
-			close(fd);
-	}
+	else if (state->watch == ABX_LISTEN_REFUSE)
+		refuse_connection(state->listen_fd);
 }
 
 /* ---- deaths */
@@ -266,7 +286,7 @@ bool abx_groups_died(struct abx_server *server, pid_t pid, int code, int status)
 		group->current = group->incoming;
 		group->incoming = NULL;
 		if (!group->current && server->stop_step == 0)
-			plan_next(server, (enum abx_group)(group - server->groups));
+			plan_next(server, (enum abx_group)(group - server->groups), how);
 	}
 	return true;
 }

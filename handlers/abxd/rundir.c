@@ -172,10 +172,13 @@ int abx_rundir_open(struct abx_rundir *dir, struct abx_settings *settings, struc
 	if (open_run(dir, err) < 0)
 		return -1;
 
-	if (settings->spool_dir)
+	if (settings->spool_dir) {
 		dir->spool = copy_path(settings->spool_dir);
-	else if (asprintf(&dir->spool, "%s/spool", dir->path) < 0)
-		dir->spool = NULL;
+	} else {
+		dir->spool_made = true;
+		if (asprintf(&dir->spool, "%s/spool", dir->path) < 0)
+			dir->spool = NULL;
+	}
 	free(settings->run_dir);
 	free(settings->spool_dir);
 	settings->run_dir = strdup(dir->path);
