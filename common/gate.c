@@ -15,10 +15,7 @@
 /* Room for a body that announced no length (it cannot happen behind lighttpd, which buffers and counts). */
 #define BODY_STEP ((size_t)64 << 10)
 
-/*
- * Credentials as they were sent. Duplicates of X-Access-Token arrive merged, "a, b", and a header whose name only looks like it (X_Access_Token) as a variable of
- * the same name; a token holds no comma, so each part is one value.
- */
+/* Duplicates of X-Access-Token arrive merged, "a, b"; a token holds no comma, so each part is one value. */
 static void add_parts(char *storage, const char **list, size_t *n, size_t max)
 {
 	char *save = NULL;
@@ -52,10 +49,12 @@ static int authenticate(struct abx_request *req, struct abx_err *err)
 {
 	static const char token_name[] = "HTTP_X_ACCESS_TOKEN=", bearer_name[] = "HTTP_AUTHORIZATION=";
 	abx_auto_free char *tokens = NULL, *bearers = NULL;
+	/* X_Access_Token arrives under the same name as the real header; the web server tells whether that was there. */
+	bool has_token = abx_request_variable(req, "ABX_HAS_TOKEN") != NULL;
 	struct abx_credentials creds = { 0 };
 
 	for (char *const *p = req->io->params; *p && !req->service->policy->local; p++) {
-		if (!tokens && strncmp(*p, token_name, sizeof(token_name) - 1) == 0) {
+		if (has_token && !tokens && strncmp(*p, token_name, sizeof(token_name) - 1) == 0) {
 			tokens = strdup(*p + sizeof(token_name) - 1);
 			if (tokens)
 				add_parts(tokens, creds.access_tokens, &creds.n_access_tokens,

@@ -14,8 +14,8 @@ static bool is_mounted(const struct abx_request *req, enum abx_group group)
 	while (p && *p) {
 		size_t word;
 
-		p += strspn(p, " ");
-		word = strcspn(p, " ");
+		p += strspn(p, ",");
+		word = strcspn(p, ",");
 		if (word == len && memcmp(p, name, len) == 0)
 			return true;
 		p += word;
