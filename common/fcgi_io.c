@@ -2,6 +2,7 @@
 
 #include <fcgiapp.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -20,6 +21,8 @@
 struct abx_fcgi {
 	struct abx_io io;
 	FCGX_Request request;
+	bool patient; /* SEND_TIMEOUT_S is set: done before the first write that can block */
+	bool drained; /* the end of the input was read */
 };
 
 static ssize_t fcgi_read(struct abx_io *io, void *buf, size_t len)
@@ -27,12 +30,29 @@ static ssize_t fcgi_read(struct abx_io *io, void *buf, size_t len)
 	struct abx_fcgi *fcgi = (struct abx_fcgi *)io;
 	int n = FCGX_GetStr(buf, len > INT_MAX ? INT_MAX : (int)len, fcgi->request.in);
 
-	return n == 0 && FCGX_GetError(fcgi->request.in) ? -1 : n;
+	if (n == 0 && FCGX_GetError(fcgi->request.in))
+		return -1;
+	if (n == 0)
+		fcgi->drained = true;
+	return n;
+}
+
+/* Short answers fit the socket's buffer; whoever writes more may meet a reader that has stopped. */
+static void limit_patience(struct abx_fcgi *fcgi)
+{
+	struct timeval patience = { .tv_sec = SEND_TIMEOUT_S };
+
+	if (!fcgi->patient)
+		setsockopt(fcgi->request.ipcFd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	fcgi->patient = true;
 }
 
 static int fcgi_flush(struct abx_io *io)
 {
-	return FCGX_FFlush(((struct abx_fcgi *)io)->request.out) < 0 ? -1 : 0;
+	struct abx_fcgi *fcgi = (struct abx_fcgi *)io;
+
+	limit_patience(fcgi);
+	return FCGX_FFlush(fcgi->request.out) < 0 ? -1 : 0;
 }
 
 static int writev_all(int fd, struct iovec *iov, int n)
@@ -127,9 +147,6 @@ void abx_fcgi_free(struct abx_fcgi *fcgi)
 
 struct abx_io *abx_fcgi_begin(struct abx_fcgi *fcgi, int fd)
 {
-	struct timeval patience = { .tv_sec = SEND_TIMEOUT_S };
-
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	/*
 	 * libfcgi takes a connection that is there as one that was kept alive, and reads the next request from it. So the
 	 * accept is ours: close-on-exec at birth, the peer known before a byte is read, and a drain that loses no connection.
@@ -138,6 +155,7 @@ struct abx_io *abx_fcgi_begin(struct abx_fcgi *fcgi, int fd)
 	fcgi->request.keepConnection = 1;
 	if (FCGX_Accept_r(&fcgi->request) != 0)
 		return NULL;
+	fcgi->patient = fcgi->drained = false;
 	fcgi->io.params = fcgi->request.envp;
 	fcgi->io.client_fd = fcgi->request.ipcFd;
 	return &fcgi->io;
@@ -145,5 +163,16 @@ struct abx_io *abx_fcgi_begin(struct abx_fcgi *fcgi, int fd)
 
 void abx_fcgi_end(struct abx_fcgi *fcgi)
 {
+	const char *length = FCGX_GetParam("CONTENT_LENGTH", fcgi->request.envp);
+	char byte;
+
+	/* Without a body the end of the input came with the variables. */
+	if (!fcgi->drained && (!length || strcmp(length, "0") == 0))
+		fcgi_read(&fcgi->io, &byte, 1);
+	/*
+	 * A "detached" connection is closed at once. Otherwise libfcgi shuts it down, and waits for the web server to close its
+	 * end, lest unread input makes the kernel throw away the answer; with all input read there is nothing to wait for.
+	 */
+	fcgi->request.detached = fcgi->drained;
 	FCGX_Finish_r(&fcgi->request);
 }

@@ -1,6 +1,9 @@
 #include "common/ids.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -21,9 +24,10 @@ static void fill_random(unsigned char *out, size_t len)
 	}
 }
 
+static const char hex[] = "0123456789abcdef";
+
 void abx_id_hex(char *out, size_t digits)
 {
-	static const char hex[] = "0123456789abcdef";
 	unsigned char raw[32];
 	size_t i = 0;
 
@@ -36,6 +40,30 @@ void abx_id_hex(char *out, size_t digits)
 			out[i++] = hex[k % 2 ? raw[k / 2] & 15 : raw[k / 2] >> 4];
 	}
 	out[i] = '\0';
+}
+
+static uint64_t unique_seed;
+
+static void seed_unique(void)
+{
+	fill_random((unsigned char *)&unique_seed, sizeof(unique_seed));
+}
+
+void abx_id_unique(char out[17])
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	static atomic_uint_fast64_t counter;
+	uint64_t x;
+
+	pthread_once(&once, seed_unique);
+	/* A bijection of the counter (the finaliser of splitmix64): different numbers give different ids that do not look alike. */
+	x = unique_seed + atomic_fetch_add(&counter, 1) * 0x9e3779b97f4a7c15u;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+	x ^= x >> 31;
+	for (size_t i = 0; i < 16; i++)
+		out[i] = hex[x >> (60 - 4 * i) & 15];
+	out[16] = '\0';
 }
 
 bool abx_id_is_sane(const char *id)

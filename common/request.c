@@ -42,7 +42,7 @@ void abx_request_init(struct abx_request *req, const struct abx_service *service
 	if (id && abx_id_is_sane(id))
 		snprintf(req->request_id, sizeof(req->request_id), "%s", id);
 	else
-		abx_id_hex(req->request_id, 16);
+		abx_id_unique(req->request_id);
 }
 
 void abx_request_release(struct abx_request *req)

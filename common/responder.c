@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 
@@ -16,8 +17,16 @@
 #include "common/log.h"
 #include "common/spawn.h"
 
-/* Threads at the start, and the stack of each: handlers keep large things elsewhere (a unit test runs the deepest JSON on less). */
+/*
+ * The pool. It starts small, grows to EAGER_THREADS as soon as all are busy (more make quick handlers slower), and past that only while all are stuck:
+ * a whole tick passed with callers waiting, and fewer calls ended than there are threads.
+ */
 #define FIRST_THREADS 4
+#define EAGER_THREADS 16
+#define MAX_THREADS   256
+#define TICK_MS	      5
+
+/* The stack of a thread: handlers keep large things elsewhere (a unit test runs the deepest JSON on less). */
 #if defined(__SANITIZE_ADDRESS__)
 #define STACK_SIZE ((size_t)2 << 20)
 #else
@@ -27,8 +36,6 @@
 /* How often threads that sit in accept() are woken while the responder drains. */
 #define DRAIN_STEP_MS 5
 
-#define MAX_THREADS 256
-
 /* The one responder of this process. */
 static struct {
 	const struct abx_program *program;
@@ -37,11 +44,23 @@ static struct {
 	atomic_uint n_threads; /* started; only ever grows */
 	atomic_uint idle;      /* in accept() */
 	atomic_uint running;   /* not yet ended */
+	atomic_uint served;    /* calls that ended; wraps */
 	atomic_bool draining;
+	atomic_bool watched;   /* the main thread looks on, tick by tick */
+	int all_busy;          /* eventfd: wakes the main thread to do so */
 	pthread_mutex_t grow;
 } responder = { .grow = PTHREAD_MUTEX_INITIALIZER };
 
 static void start_thread(void);
+
+/* The last idle thread leaves: the next connection would wait for one of us. */
+static void note_all_busy(void)
+{
+	if (responder.n_threads < EAGER_THREADS)
+		start_thread();
+	else if (responder.n_threads < responder.program->max_threads && !atomic_exchange(&responder.watched, true))
+		eventfd_write(responder.all_busy, 1);
+}
 
 /* Accept one connection; only here can SIGUSR1 interrupt, since libfcgi takes an interrupted read for a broken connection. */
 static int accept_one(const sigset_t *wake)
@@ -75,6 +94,7 @@ static void serve_one(struct abx_fcgi *fcgi, int fd)
 		return;
 	abx_gate_serve(&responder.service, io);
 	abx_fcgi_end(fcgi);
+	atomic_fetch_add(&responder.served, 1);
 }
 
 static void *serve(void *arg ABX_UNUSED)
@@ -89,9 +109,8 @@ static void *serve(void *arg ABX_UNUSED)
 
 		atomic_fetch_add(&responder.idle, 1);
 		fd = accept_one(&wake);
-		/* The last idle thread leaves: the next connection would wait for one of us. */
 		if (atomic_fetch_sub(&responder.idle, 1) == 1 && fd >= 0)
-			start_thread();
+			note_all_busy();
 		if (fd >= 0)
 			serve_one(fcgi, fd);
 		else if (errno != EINTR && errno != ECONNABORTED)
@@ -143,17 +162,48 @@ static int prepare_signals(void)
 	return signalfd(-1, &all, SFD_CLOEXEC);
 }
 
-/* Wait for a signal from abxd, or for its end. Returns the signal; 0: abxd is gone. */
+/* A tick has passed with all threads busy: double the pool if they are stuck while callers wait. Returns whether to look again. */
+static bool watch_pool(unsigned *served)
+{
+	struct pollfd backlog = { .fd = ABX_FD_LISTEN, .events = POLLIN };
+	unsigned before = *served, n = responder.n_threads;
+
+	*served = responder.served;
+	if (responder.idle > 0 || n >= responder.program->max_threads) {
+		responder.watched = false;
+		return false;
+	}
+	if (*served - before < n && poll(&backlog, 1, 0) > 0)
+		for (unsigned i = 0; i < n; i++)
+			start_thread();
+	return true;
+}
+
+/* Wait for a signal from abxd, or for its end, and let the pool grow. Returns the signal; 0: abxd is gone. */
 static int wait_for_orders(int signals)
 {
-	struct pollfd fds[2] = { { .fd = signals, .events = POLLIN }, { .fd = ABX_FD_CONTROL, .events = POLLIN } };
+	struct pollfd fds[3] = { { .fd = signals, .events = POLLIN },
+				 { .fd = ABX_FD_CONTROL, .events = POLLIN },
+				 { .fd = responder.all_busy, .events = POLLIN } };
 	struct signalfd_siginfo info;
+	unsigned served = 0;
+	eventfd_t count;
+	bool watching = false;
 
-	while (poll(fds, 2, -1) < 0)
-		;
-	if (fds[0].revents && read(signals, &info, sizeof(info)) == sizeof(info))
-		return (int)info.ssi_signo;
-	return 0;
+	for (;;) {
+		int n = poll(fds, 3, watching ? TICK_MS : -1);
+
+		if (n > 0 && fds[0].revents && read(signals, &info, sizeof(info)) == sizeof(info))
+			return (int)info.ssi_signo;
+		if (n > 0 && fds[1].revents)
+			return 0;
+		if (n > 0 && fds[2].revents && eventfd_read(responder.all_busy, &count) == 0) {
+			served = responder.served;
+			watching = true;
+		} else if (watching) {
+			watching = watch_pool(&served);
+		}
+	}
 }
 
 /* Accept no more, and wait for the requests that run. The process's exit frees the rest. */
@@ -224,8 +274,9 @@ int abx_responder_main(int argc, char **argv, const struct abx_program *program)
 	mallopt(M_MMAP_THRESHOLD, 1 << 20);
 	mallopt(M_ARENA_MAX, 4);
 	responder.program = program;
+	responder.all_busy = eventfd(0, EFD_CLOEXEC);
 	signals = prepare_signals();
-	if (signals < 0 || abx_fcgi_init() < 0 || load(program, &err) < 0) {
+	if (signals < 0 || responder.all_busy < 0 || abx_fcgi_init() < 0 || load(program, &err) < 0) {
 		abx_log(ABX_LOG_ERROR, "%s: cannot start: %s", program->name,
 			err.kind ? err.message : strerror(errno));
 		return 1;

@@ -93,7 +93,7 @@ struct stop_step {
 };
 
 static const struct stop_step stop_steps[] = {
-	{ 0, SIGTERM, SIGINT },
+	{ 0, SIGINT, SIGINT },
 	{ 2000, 0, SIGTERM },
 	{ 500, SIGKILL, 0 },
 	{ 500, SIGKILL, SIGKILL },
