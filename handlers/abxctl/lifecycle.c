@@ -151,8 +151,8 @@ int cmd_status(struct ctl *ctl)
 	choose_url(ctl, &server);
 	/* One that is not found here may be elsewhere, if a URL was given. */
 	if (found != CTL_OK && !(given && *given && answers(ctl))) {
-		printf("not running\n");
-		return ctl_fail(CTL_NOT_RUNNING, "%s", err.message);
+		printf("not running: %s\n", err.message);
+		return CTL_NOT_RUNNING;
 	}
 	printf("running\n");
 	if (found == CTL_OK)

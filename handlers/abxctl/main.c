@@ -128,9 +128,9 @@ static int parse_wait(const char *text, struct ctl *ctl)
 static int take_option(int option, const struct subcommand *sub, const char *word, struct ctl *ctl)
 {
 	if (option == ':')
-		return ctl_fail(CTL_USAGE, "%s: --%s needs a value", sub->name, word);
+		return ctl_fail(CTL_USAGE, "%s: option '%s' needs a value", sub->name, word);
 	if (option == '?' || !(sub->options & (unsigned)option))
-		return ctl_fail(CTL_USAGE, "%s: there is no option --%s", sub->name, word);
+		return ctl_fail(CTL_USAGE, "%s: there is no option '%s'", sub->name, word);
 	if (option == OPT_PORT)
 		return parse_port(optarg, ctl);
 	if (option == OPT_WAIT)
@@ -185,9 +185,12 @@ static int run(int argc, char **argv, const struct subcommand *sub, struct ctl *
 
 static const struct subcommand *choose(const char *word, int *ret_status)
 {
-	if (!word || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
+	if (!word) {
+		*ret_status = ctl_fail(CTL_USAGE, "what shall be done? abxctl --help lists the commands");
+		return NULL;
+	}
+	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
 		print_help();
-		*ret_status = word ? CTL_OK : CTL_USAGE;
 		return NULL;
 	}
 	const struct subcommand *sub = find(strcmp(word, "--version") == 0 ? "version" : word);

@@ -5,17 +5,22 @@
 
 #define DEFAULT_URL "http://127.0.0.1:9000"
 
+/* curl speaks other protocols as well, and would read files. A path is added at the end, so there can be no query. */
+static bool is_base_url(const char *url)
+{
+	size_t scheme = strncasecmp(url, "http://", 7) == 0 ? 7 : strncasecmp(url, "https://", 8) == 0 ? 8 : 0;
+
+	return scheme && url[scheme] && !strchr("/:@", url[scheme]) && !strpbrk(url, "?#");
+}
+
 static int take_url(struct ctl *ctl)
 {
 	const char *url = getenv("ABX_TEMPLATE_URL");
 
 	if (!url || !*url)
 		url = DEFAULT_URL;
-	/* curl speaks other protocols as well, and would read files. */
-	if (strncasecmp(url, "http://", 7) != 0 && strncasecmp(url, "https://", 8) != 0)
-		return ctl_fail(CTL_USAGE, "ABX_TEMPLATE_URL: '%s' does not begin with http:// or https://", url);
-	if (strpbrk(url, "?#"))
-		return ctl_fail(CTL_USAGE, "ABX_TEMPLATE_URL: '%s' has a query or a fragment", url);
+	if (!is_base_url(url))
+		return ctl_fail(CTL_USAGE, "ABX_TEMPLATE_URL: '%s' is not of the form http://host:port or https://host", url);
 	ctl->url = strdup(url);
 	if (!ctl->url)
 		return ctl_fail(CTL_FAILED, "out of memory");
