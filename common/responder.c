@@ -286,9 +286,12 @@ int abx_responder_main(int argc, char **argv, const struct abx_program *program)
 	if (write(ABX_FD_CONTROL, "R", 1) != 1)
 		return 1;
 	order = wait_for_orders(signals);
-	if (order == SIGINT)
+	if (order != SIGTERM)
 		abx_spawn_stop_all();
 	if (order)
 		drain(signals);
+	else
+		/* abxd was killed: nobody else would end what the server has started. */
+		abx_kill_marked(responder.service.board->instance);
 	_exit(0);
 }

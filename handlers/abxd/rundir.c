@@ -82,8 +82,8 @@ static int open_run(struct abx_rundir *dir, struct abx_err *err)
 	if (fstat(fd, &st) < 0 || st.st_uid != geteuid())
 		return abx_err_set(err, ABX_E_FORBIDDEN, "the run directory %s belongs to another user", dir->path);
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return abx_err_set(err, ABX_E_CONFLICT, "a server is already running in %s (pid %d)", dir->path,
-				   (int)read_pid(dir->path));
+		return abx_err_set(err, ABX_E_CONFLICT, "already running (pid %d) in %s",
+				   (int)read_pid(dir->path), dir->path);
 	if (fchmod(fd, 0711) < 0)
 		return abx_err_errno(err, errno, "the run directory %s", dir->path);
 	if (dir->fd >= 0)
