@@ -110,7 +110,7 @@ static size_t scan_string(struct scan *s, size_t at, struct abx_json_cut *cut)
 
 	if (end == s->len)
 		return end;
-	if (s->depth == 1 && s->after_colon) {
+	if (s->after_colon) {
 		const char *name = valid && !cut->name && end - at >= ABX_JSON_CUT_MIN ? wanted_name(s) : NULL;
 		if (name)
 			*cut = (struct abx_json_cut){ .name = name, .offset = at, .len = end - at };

@@ -39,7 +39,7 @@ static void check_against_nettle(const char *text, size_t len, const uint8_t *go
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	abx_auto_free char *text = malloc(size + 1), *stripped = malloc(size + 1), *coded = malloc(ABX_BASE64_ENCODED(size) + 1);
+	abx_auto_free char *text = malloc(size ? size : 1), *stripped = malloc(size + 1), *coded = malloc(ABX_BASE64_ENCODED(size) + 1);
 	abx_auto_free uint8_t *out = malloc(ABX_BASE64_DECODED(size)), *back = malloc(ABX_BASE64_DECODED(ABX_BASE64_ENCODED(size)));
 	size_t n_stripped = 0;
 

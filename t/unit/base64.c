@@ -37,8 +37,10 @@ static void test_refused(void)
 		char out[32];
 		is_int(abx_base64_decode(rows[i], strlen(rows[i]), out), -1, "row %zu is refused", i);
 	}
-	char out[8];
+	char out[ABX_BASE64_DECODED(16)];
 	is_int(abx_base64_decode("QQ\0Q", 4, out), -1, "a NUL is refused");
+	for (size_t len = 0; len <= 16; len++)
+		is_int(abx_base64_decode("QQQQQQQQQQQQQQQQ", len, out), len % 4 ? -1 : (long long)len / 4 * 3, "%zu of 16 characters", len);
 }
 
 /* Every byte in every place of a group: only the 64 may pass, each with its own value. */

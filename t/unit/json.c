@@ -248,12 +248,16 @@ static void test_cut(void)
 		{ "{\"conten\": \"@\"}", "x", 20000, NULL, NULL, "the beginning of a name" },
 		{ "{\"c\\u006fntent\": \"@\"}", "x", 20000, NULL, NULL, "a name that is spelled with escapes" },
 		{ "{\"a\": {\"content\": \"@\"}}", "x", 20000, NULL, NULL, "not at the top" },
+		{ "{\"content\": {\"x\": \"@\"}}", "x", 20000, NULL, NULL, "below the name" },
+		{ "{\"content\": {}, \"a\": {\"x\": \"@\"}}", "x", 20000, NULL, NULL, "below another name" },
 		{ "{\"a\": [\"content\", \"@\"]}", "x", 20000, NULL, NULL, "in a list" },
 		{ "{\"b\": \"content\", \"c\": \"@\"}", "x", 20000, NULL, NULL, "a value that looks like a name" },
 		{ "{\"@\": \"content\"}", "x", 20000, NULL, NULL, "a long name" },
 		{ "{\"content\": \"@\"}", "\\n", 10000, "content", "\n", "escapes" },
 		{ "{\"content\": \"@\"}", "\\\"\\\\\\/\\b\\f\\n\\r\\t", 2000, "content", "\"\\/\b\f\n\r\t", "every short escape" },
 		{ "{\"content\": \"@\"}", "a\\u00e9\\u20AC\\u0041\\ud83d\\uDE00z", 2000, "content", "a\xc3\xa9\xe2\x82\xac" "A\xf0\x9f\x98\x80z", "every length of a character" },
+		{ "{\"content\": \"@\"}", "\\u007f\\u0080\\u07ff\\u0800\\ud7ff\\ue000\\uffff\\ud800\\udc00\\udbff\\udfff", 2000, "content",
+		  "\x7f\xc2\x80\xdf\xbf\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbf\xf0\x90\x80\x80\xf4\x8f\xbf\xbf", "the edges of each length" },
 		{ "{\"content\": \"@\"}", "\xc3\xa9[{", 20000, "content", "\xc3\xa9[{", "raw UTF-8 and brackets" },
 		{ "{\"content\": \"@\", \"content_base64\": \"y\"}", "x", 20000, "content", "x", "two names, the first long" },
 		{ "{\"content_base64\": \"y\", \"content\": \"@\"}", "x", 20000, "content", "x", "two names, the second long" },
@@ -305,7 +309,7 @@ static void test_cut_of_two(void)
 static void test_cut_errors(void)
 {
 	static const char *const patterns[] = {
-		"{\"content\": \"@\\x\"}",		"{\"content\": \"@\\ud800\"}",	"{\"content\": \"\\udc00@\"}",
+		"{\"content\": \"@\\x\"}",		"{\"content\": \"@\\ud800\"}",	"{\"content\": \"\\udc00@\"}", "{\"content\": \"@\\udc00\\udc00\"}",
 		"{\"content\": \"@\\ud800\\u0041\"}",	"{\"content\": \"@\\u12g4\"}",	"{\"content\": \"@\n\"}",
 		"{\"content\": \"@\x01\"}",		"{\"content\": \"@",		"{\"content\": \"@\\",
 		"{\"content\": \"@\\u00",		"{\"content\": \"@\"",		"{\"content\": \"@\" ",
