@@ -27,7 +27,7 @@
 #define TICK_MS	      5
 
 /* The stack of a thread: handlers keep large things elsewhere (a unit test runs the deepest JSON on less). */
-#if defined(__SANITIZE_ADDRESS__)
+#if ABX_SANITIZERS
 #define STACK_SIZE ((size_t)2 << 20)
 #else
 #define STACK_SIZE ((size_t)256 << 10)

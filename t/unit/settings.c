@@ -1,0 +1,110 @@
+/* The settings of the environment. */
+#include "policy/settings.h"
+
+#include <stdlib.h>
+
+#include "t/tap.h"
+
+static int load(const char *variable, struct abx_settings *settings, struct abx_err *err)
+{
+	abx_auto_free char *copy = strdup(variable);
+	char *env[] = { copy, NULL };
+
+	return abx_settings_load(env, settings, err);
+}
+
+static const struct {
+	const char *variable, *message; /* NULL: it is fine */
+} cases[] = {
+	{ "ABX_SERVER_PORT=9100", NULL },
+	{ "ABX_SERVER_PORT=", NULL },
+	{ "ABX_SERVER_PORT=0", "ABX_SERVER_PORT: '0' is not a whole number from 1 to 65535" },
+	{ "ABX_SERVER_PORT=65536", "ABX_SERVER_PORT: '65536' is not" },
+	{ "ABX_SERVER_PORT=90a", "ABX_SERVER_PORT: '90a' is not" },
+	{ "ABX_SERVER_PORT= 90", "ABX_SERVER_PORT: ' 90' is not" },
+	{ "ABX_SERVER_PORT=+90", "ABX_SERVER_PORT: '+90' is not" },
+	{ "ABX_SERVER_PORT=99999999999999999999", "ABX_SERVER_PORT: '99999999999999999999' is not" },
+	{ "ABX_PTY_PORT=-1", "ABX_PTY_PORT: '-1' is not" },
+	{ "ABX_SERVER_HOST=127.0.0.1", NULL },
+	{ "ABX_SERVER_HOST=::1", NULL },
+	{ "ABX_SERVER_HOST=my-host.example", NULL },
+	{ "ABX_SERVER_HOST=a\"b", "ABX_SERVER_HOST: 'a\"b' is not an address or host name" },
+	{ "ABX_SERVER_HOST=1::2::3", "ABX_SERVER_HOST: " },
+	{ "ABX_SERVER_TOKEN=abc", NULL },
+	{ "ABX_SERVER_TOKEN=", NULL },
+	{ "ABX_SERVER_TOKEN=a,b", "ABX_SERVER_TOKEN: a token cannot hold" },
+	{ "ABX_SERVER_TOKEN=a b", "ABX_SERVER_TOKEN: a token cannot hold" },
+	{ "ABX_SERVER_TOKEN=a\tb", "ABX_SERVER_TOKEN: a token cannot hold" },
+	{ "ABX_SERVER_ENABLED_GROUPS=dev_tools, browser", NULL },
+	{ "ABX_SERVER_ENABLED_GROUPS=process", NULL },
+	{ "ABX_SERVER_ENABLED_GROUPS=dev-tools", "ABX_SERVER_ENABLED_GROUPS: unknown group 'dev-tools'" },
+	{ "ABX_SERVER_BASE_DIR=/srv", NULL },
+	{ "ABX_SERVER_BASE_DIR=srv", "ABX_SERVER_BASE_DIR: 'srv' is not an absolute path" },
+	{ "ABX_RUN_DIR=/a\"b", "ABX_RUN_DIR: a path cannot hold a quote" },
+	{ "ABX_MAX_UPLOAD_SIZE=1", NULL },
+	{ "ABX_MAX_UPLOAD_SIZE=0", "ABX_MAX_UPLOAD_SIZE: '0' is not" },
+	{ "ABX_MAX_UPLOAD_SIZE=1e6", "ABX_MAX_UPLOAD_SIZE: '1e6' is not" },
+	{ "ABX_LOG_LEVEL=debug", NULL },
+	{ "ABX_LOG_LEVEL=loud", "ABX_LOG_LEVEL: 'loud' is not" },
+	{ "ABX_LOG_FORMAT=json", NULL },
+	{ "ABX_LOG_FORMAT=xml", "ABX_LOG_FORMAT: 'xml' is not text or json" },
+	{ "ABX_MOUNT_PREFIX=/sandbox", NULL },
+	{ "ABX_MOUNT_PREFIX=sandbox", "ABX_MOUNT_PREFIX: 'sandbox' does not begin" },
+	{ "ABX_MOUNT_PREFIX=/a\"b", "ABX_MOUNT_PREFIX: only letters" },
+};
+
+static void test_defaults(void)
+{
+	struct abx_settings s;
+	struct abx_err err = ABX_ERR_INIT;
+
+	is_int(load("PATH=/bin", &s, &err), 0, "no setting at all");
+	is_str(s.host, "0.0.0.0", "host");
+	is_int(s.port, 9000, "port");
+	is_int(s.pty_port, 9001, "pty port");
+	is_str(s.token, NULL, "token");
+	is_str(s.base_dir, "/home/user", "base directory");
+	is_int(s.max_upload, 104857600, "upload limit");
+	is_str(s.run_dir, NULL, "run directory");
+	is_str(s.agents_default, "codex", "runtime");
+	is_str(s.mount_prefix, "", "mount prefix");
+	is_int(s.log_level, ABX_LOG_INFO, "log level");
+	for (size_t g = 0; g < ABX_GROUP__COUNT; g++)
+		ok(!s.groups[g], "group %s is not named", abx_groups[g].name);
+	abx_settings_release(&s);
+}
+
+static void test_environment(void)
+{
+	char path[] = "PATH=/bin", token[] = "ABX_SERVER_TOKEN=s3cret", other[] = "MY_ABX_=1", prefix[] = "ABX_=x";
+	char *env[] = { path, token, other, prefix, NULL };
+	abx_auto_free char **child = abx_settings_child_env(env);
+
+	is_str(child[0], "PATH=/bin", "a child sees other variables");
+	is_str(child[1], "MY_ABX_=1", "also one that only looks like a setting");
+	is_str(child[2], NULL, "and no setting");
+	abx_settings_scrub_environment(env);
+	is_str(token, "ABX_SERVER_TOKEN=", "a setting's value is wiped");
+	is_mem(token + 17, 6, "\0\0\0\0\0\0", 6, "to the last byte");
+	is_str(path, "PATH=/bin", "other variables stay");
+}
+
+int main(void)
+{
+	for (size_t i = 0; i < ABX_N(cases); i++) {
+		struct abx_settings settings;
+		struct abx_err err = ABX_ERR_INIT;
+		int result = load(cases[i].variable, &settings, &err);
+
+		is_int(result, cases[i].message ? -1 : 0, "%s", cases[i].variable);
+		if (cases[i].message)
+			ok(strncmp(err.message, cases[i].message, strlen(cases[i].message)) == 0, "message: %s",
+			   err.message);
+		else if (result == 0)
+			abx_settings_release(&settings);
+		ok(!strstr(err.message, "a,b") && !strstr(err.message, "a b"), "no token in the message");
+	}
+	test_defaults();
+	test_environment();
+	return done_testing();
+}
