@@ -302,6 +302,8 @@ sub request {
 	my %headers = %{ $option{headers} || {} };
 	my $content = exists $option{json} ? encode_json($option{json}) : $option{content};
 
+	# HTTP::Tiny would call it application/octet-stream, which some endpoints take as raw bytes.
+	$headers{'Content-Type'} ||= 'application/json' if defined $content;
 	$headers{'X-Access-Token'} = $self->{token} if defined $self->{token} && !$option{no_token};
 	$self->{http} ||= HTTP::Tiny->new(timeout => $PATIENCE);
 	my $answer = $self->{http}->request($method, $self->url($path),
