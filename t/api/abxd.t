@@ -156,7 +156,8 @@ subtest 'what is secret' => sub {
 	is $server->get('/capabilities', no_token => 1)->{status}, 401, 'the token is asked for';
 	my $answer = $server->post('/commands/runshell', { cmd => 'cat /proc/self/environ; ls -l /proc/self/fd' });
 	is $answer->{status}, 200, 'and taken';
-	unlike $answer->{json}{stdout}, qr/ABX_/, 'a command has none of our variables';
+	like $answer->{json}{result}{stdout}, qr/PATH=/, 'a command has an environment';
+	unlike $answer->{json}{result}{stdout}, qr/ABX_/, 'with none of our variables';
 	$server->get('/v1/models');
 	for my $pid ($server->pid, AbxServer::descendants_of($server->pid)) {
 		my $name = AbxServer::program_name($pid);

@@ -248,13 +248,20 @@ sub url {
 	return "http://127.0.0.1:$self->{port}$self->{prefix}$path";
 }
 
-# The pid of a group's responder, or undef.
-sub responder {
+# The pids of a group's responders: more than one while an old one drains.
+sub responders {
 	my ($self, $group) = @_;
 	my $name = "abx-$group";
 
 	$name =~ tr/_/-/;
-	my ($pid) = grep { program_name($_) eq substr($name, 0, 15) } children_of($self->{pid});
+	return grep { program_name($_) eq substr($name, 0, 15) } children_of($self->{pid});
+}
+
+# One of them, or undef.
+sub responder {
+	my ($self, $group) = @_;
+	my ($pid) = $self->responders($group);
+
 	return $pid;
 }
 
