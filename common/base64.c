@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The tables are built by the preprocessor: constant, shared between processes, and with no moment before they are filled. */
+/* The tables are built by the preprocessor: constant, shared, and with no moment before they are filled. */
 #define ENCODED(n) \
 	((n) < 26 ? 'A' + (n) : (n) < 52 ? 'a' + (n) - 26 : (n) < 62 ? '0' + (n) - 52 : (n) == 62 ? '+' : '/')
 #define PAIR(n) { { ENCODED((n) / 64), ENCODED((n) % 64) } }
@@ -27,11 +27,15 @@ static const struct pair {
 	 (c) >= '0' && (c) <= '9' ? (c) - '0' + 52 : \
 	 (c) == '+'               ? 62 :             \
 	 (c) == '/'               ? 63 : -1)
-#define DECODED(c, shift)      (SEXTET(c) < 0 ? BAD : (uint32_t)SEXTET(c) << (shift))
-#define DECODED4(c, shift)     DECODED(c, shift), DECODED((c) + 1, shift), DECODED((c) + 2, shift), DECODED((c) + 3, shift)
-#define DECODED16(c, shift)    DECODED4(c, shift), DECODED4((c) + 4, shift), DECODED4((c) + 8, shift), DECODED4((c) + 12, shift)
-#define DECODED64(c, shift)    DECODED16(c, shift), DECODED16((c) + 16, shift), DECODED16((c) + 32, shift), DECODED16((c) + 48, shift)
-#define DECODED256(shift)      { DECODED64(0, shift), DECODED64(64, shift), DECODED64(128, shift), DECODED64(192, shift) }
+#define DECODED(c, shift) (SEXTET(c) < 0 ? BAD : (uint32_t)SEXTET(c) << (shift))
+#define DECODED4(c, shift) \
+	DECODED(c, shift), DECODED((c) + 1, shift), DECODED((c) + 2, shift), DECODED((c) + 3, shift)
+#define DECODED16(c, shift) \
+	DECODED4(c, shift), DECODED4((c) + 4, shift), DECODED4((c) + 8, shift), DECODED4((c) + 12, shift)
+#define DECODED64(c, shift) \
+	DECODED16(c, shift), DECODED16((c) + 16, shift), DECODED16((c) + 32, shift), DECODED16((c) + 48, shift)
+#define DECODED256(shift) \
+	{ DECODED64(0, shift), DECODED64(64, shift), DECODED64(128, shift), DECODED64(192, shift) }
 
 /* A character at each of the four places of a group, shifted to its place. */
 static const uint32_t places[4][256] = { DECODED256(18), DECODED256(12), DECODED256(6), DECODED256(0) };
@@ -70,7 +74,7 @@ static void put_bytes(unsigned char *out, uint32_t bits)
 	out[2] = (unsigned char)bits;
 }
 
-/* Decode whole groups as long as they hold neither a line break, nor padding, nor anything bad. Returns the characters read. */
+/* Decode whole groups up to a line break, padding or anything bad. Returns the characters read. */
 static size_t decode_groups(const unsigned char *p, size_t len, unsigned char *out)
 {
 	size_t i = 0;
@@ -125,7 +129,7 @@ ssize_t abx_base64_decode(const char *text, size_t len, void *out)
 		size_t done = decode_groups(p, (size_t)(end - p), to), n = 0;
 		p += done;
 		to += done / 4 * 3;
-		/* One group by hand, over line breaks: its characters are all read before anything is written over them. */
+		/* One group by hand, over line breaks. In place, its characters are read before they are written over. */
 		while ((p = skip_breaks(p, end)) < end && n < 4)
 			group[n++] = *p++;
 		if (n == 0)

@@ -6,6 +6,8 @@
 #include "common/json_scan.h"
 #include "common/utf8.h"
 
+#define PARSE_FLAGS (JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY)
+
 #define TEXT_OF(x) #x
 #define TEXT(macro) TEXT_OF(macro)
 
@@ -85,7 +87,8 @@ static void fail_parse(struct abx_err *err, const json_error_t *error, const str
 		return;
 	}
 	/* The parser quotes what it stopped at; messages are logged, and bodies do not belong into a log. */
-	snprintf(what, sizeof(what), "%.*s", (int)(near ? (size_t)(near - error->text) : strlen(error->text)), error->text);
+	size_t len = near ? (size_t)(near - error->text) : strlen(error->text);
+	snprintf(what, sizeof(what), "%.*s", (int)len, error->text);
 	if (feed->hole_len && byte > feed->hole) {
 		byte += feed->hole_len;
 		if (line == count_lines(feed->text, feed->hole))
@@ -99,7 +102,8 @@ static void fail_parse(struct abx_err *err, const json_error_t *error, const str
 	fail_at(err, what, line, column, byte);
 }
 
-static json_t *parse(const char *text, size_t len, const char *const *names, struct abx_json_cut *ret_cut, struct abx_err *err)
+static json_t *parse(const char *text, size_t len, const char *const *names, struct abx_json_cut *ret_cut,
+		     struct abx_err *err)
 {
 	json_error_t error;
 	size_t good = abx_utf8_valid_prefix(text, len);
@@ -114,7 +118,7 @@ static json_t *parse(const char *text, size_t len, const char *const *names, str
 		return NULL;
 	}
 	struct feed feed = { .text = text, .len = len, .hole = ret_cut->offset, .hole_len = ret_cut->len };
-	json_t *value = json_load_callback(feed_read, &feed, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY, &error);
+	json_t *value = json_load_callback(feed_read, &feed, PARSE_FLAGS, &error);
 	if (!value)
 		fail_parse(err, &error, &feed);
 	return value;

@@ -36,11 +36,12 @@ static int hex4(const char *p)
 	int value = 0;
 
 	for (int i = 0; i < 4; i++) {
-		char c = p[i];
-		int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-		if (digit < 0)
+		if (p[i] >= '0' && p[i] <= '9')
+			value = value << 4 | (p[i] - '0');
+		else if ((p[i] >= 'a' && p[i] <= 'f') || (p[i] >= 'A' && p[i] <= 'F'))
+			value = value << 4 | ((p[i] | 0x20) - 'a' + 10);
+		else
 			return -1;
-		value = value << 4 | digit;
 	}
 	return value;
 }
@@ -85,7 +86,7 @@ static size_t string_end(const char *text, size_t len, size_t at, bool *ret_vali
 	}
 }
 
-/* Where the scan is. `key` is the last string of the outermost object; `after_colon` says that it was a key, and its value comes next. */
+/* Where the scan is. `key` is the last string of the outermost object; `after_colon`: it was a key, its value comes next. */
 struct scan {
 	const char *text;
 	size_t len, depth;
@@ -102,7 +103,7 @@ static const char *wanted_name(const struct scan *s)
 	return NULL;
 }
 
-/* Take the string whose contents begin at `at`. Returns the offset behind its closing quote, or `len` when it has none. */
+/* Take the string whose contents begin at `at`. Returns the offset behind its closing quote, or `len` without one. */
 static size_t scan_string(struct scan *s, size_t at, struct abx_json_cut *cut)
 {
 	bool valid;
@@ -208,7 +209,7 @@ static size_t put_character(unsigned c, char *out)
 	return 4;
 }
 
-/* Resolve the escape at `p` to `out`, which may overlap it from the front. Adds to *at what it read; returns what it wrote. */
+/* Resolve the escape at `p` to `out`, which may begin before it. Adds to *at what it read; returns what it wrote. */
 static size_t resolve(const char *p, char *out, size_t *at)
 {
 	if (p[1] != 'u') {

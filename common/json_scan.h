@@ -18,9 +18,10 @@ struct abx_json_cut {
 };
 
 /*
- * Go once over a document. With `names` (NULL-terminated, or NULL), find the string that abx_json_parse_body may cut out;
- * it is valid JSON if `text` is UTF-8. Returns `len`, or the offset of the bracket that opens one level too many. Where the text
- * stops being JSON the scan may stop too: the parser gets no further either.
+ * Go once over a document. With `names` (NULL-terminated, or NULL), find the string that
+ * abx_json_parse_body may cut out; it is valid JSON if `text` is UTF-8. Returns `len`, or the
+ * offset of the bracket that opens one level too many. Where the text stops being JSON the scan may
+ * stop too: the parser gets no further either.
  */
 size_t abx_json_scan(const char *text, size_t len, const char *const *names, struct abx_json_cut *ret_cut);
 

@@ -117,7 +117,7 @@ void abx_json_repr(double value, struct abx_strbuf *out)
 		abx_strbuf_adds(out, "inf");
 		return;
 	}
-	/* Fifteen digits always survive a double, so nothing shorter need be tried but where doubles thin out near zero. */
+	/* Fifteen digits always survive a double; only where doubles thin out near zero need less be tried. */
 	int precision = value < DBL_MIN ? 1 : DBL_DIG;
 	while (value > 0 && precision < 17 && !to_precision(value, precision, &decimal))
 		precision++;

@@ -75,14 +75,17 @@ static bool write_now(int fd, const char *line, size_t len)
 	/* A reader that is gone would raise SIGPIPE. */
 	if (poll(&p, 1, 0) != 1 || !(p.revents & POLLOUT) || p.revents & (POLLERR | POLLHUP | POLLNVAL))
 		return false;
-	/* Another thread or process may have filled the pipe since the poll; where the kernel can, it is told not to wait. */
+	/* Another thread or process may have filled the pipe since; where the kernel can, it is told not to wait. */
 	ssize_t n = pwritev2(fd, &iov, 1, -1, RWF_NOWAIT);
 	if (n < 0 && (errno == EOPNOTSUPP || errno == ENOSYS || errno == EPERM))
 		n = write(fd, line, len);
 	return n == (ssize_t)len;
 }
 
-/* Append no more than `max` bytes of `text`, as UTF-8 without control characters: a caller's text cannot forge a line or steer a terminal. */
+/*
+ * Append no more than `max` bytes of `text`, as UTF-8 without control characters: a caller's text
+ * cannot forge a line or steer a terminal.
+ */
 static void add_clean(struct abx_strbuf *out, const char *text, size_t max)
 {
 	abx_auto_strbuf struct abx_strbuf mended = ABX_STRBUF_INIT_MAX(3 * max);

@@ -47,8 +47,8 @@ void abx_uri_decode(const char *text, size_t len, bool plus, struct abx_strbuf *
 
 static bool is_unreserved(char c)
 {
-	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '~' ||
-	       c == '-';
+	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+	       c == '~' || c == '-';
 }
 
 void abx_uri_encode(const char *text, size_t len, bool keep_slash, struct abx_strbuf *out)

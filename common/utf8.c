@@ -78,7 +78,7 @@ static size_t ascii_prefix(const unsigned char *p, size_t n)
 	return i;
 }
 
-/* The commonest characters past ASCII, of two or three bytes, without the loop of classify(). Returns 0 for any other. */
+/* The commonest characters past ASCII, of two or three bytes, without the loop of classify(). Else 0. */
 static inline size_t common_length(const unsigned char *p, size_t n)
 {
 	if (n < 3 || (p[1] & 0xc0) != 0x80)
@@ -125,7 +125,7 @@ static size_t feed_held(struct abx_utf8 *dec, const char *data, size_t len, stru
 			used++;
 			break;
 		case STEP_BAD:
-			/* What was held could have become a character, so it is the bad part: the new byte is looked at afresh. */
+			/* What was held is the bad part; the new byte is looked at afresh. */
 			abx_strbuf_add(out, replacement, 3);
 			dec->n_held = 0;
 			break;

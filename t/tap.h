@@ -65,11 +65,15 @@ static inline void tap_print_bytes(const char *label, const char *bytes, size_t 
 {
 	fprintf(stderr, "# %s: %zu bytes: ", label, len);
 	for (size_t i = 0; i < len && i < 400; i++)
-		fprintf(stderr, isprint((unsigned char)bytes[i]) && bytes[i] != '\\' ? "%c" : "\\x%02x", (unsigned char)bytes[i]);
+		if (isprint((unsigned char)bytes[i]) && bytes[i] != '\\')
+			fputc(bytes[i], stderr);
+		else
+			fprintf(stderr, "\\x%02x", (unsigned char)bytes[i]);
 	fprintf(stderr, "%s\n", len > 400 ? " …" : "");
 }
 
-static inline bool TAP_PRINTF(5, 6) is_mem(const void *got, size_t got_len, const void *want, size_t want_len, const char *fmt, ...)
+static inline bool TAP_PRINTF(5, 6)
+	is_mem(const void *got, size_t got_len, const void *want, size_t want_len, const char *fmt, ...)
 {
 	bool same = got_len == want_len && (got_len == 0 || memcmp(got, want, got_len) == 0);
 	va_list ap;

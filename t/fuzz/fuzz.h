@@ -11,12 +11,12 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* An assertion that no build leaves out. */
-#define FUZZ_CHECK(condition)                                                                      \
-	do {                                                                                       \
-		if (!(condition)) {                                                                \
-			fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);  \
-			abort();                                                                   \
-		}                                                                                  \
+#define FUZZ_CHECK(condition)                                                                     \
+	do {                                                                                      \
+		if (!(condition)) {                                                               \
+			fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
+			abort();                                                                  \
+		}                                                                                 \
 	} while (0)
 
 #endif

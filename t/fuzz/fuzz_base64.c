@@ -21,7 +21,10 @@ static ssize_t decode_with_nettle(const char *text, size_t len, uint8_t *out)
 	return (ssize_t)n;
 }
 
-/* nettle skips blanks, and does not look at the bits behind the last byte; so its result counts where encoding it gives the text back. */
+/*
+ * nettle skips blanks and does not look at the bits behind the last byte, so its result counts where
+ * encoding it gives the text back.
+ */
 static void check_against_nettle(const char *text, size_t len, const uint8_t *got, ssize_t n)
 {
 	abx_auto_free uint8_t *theirs = malloc(BASE64_DECODE_LENGTH(len) + 1);
@@ -39,8 +42,10 @@ static void check_against_nettle(const char *text, size_t len, const uint8_t *go
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	abx_auto_free char *text = malloc(size ? size : 1), *stripped = malloc(size + 1), *coded = malloc(ABX_BASE64_ENCODED(size) + 1);
-	abx_auto_free uint8_t *out = malloc(ABX_BASE64_DECODED(size)), *back = malloc(ABX_BASE64_DECODED(ABX_BASE64_ENCODED(size)));
+	abx_auto_free char *text = malloc(size ? size : 1), *stripped = malloc(size + 1),
+			   *coded = malloc(ABX_BASE64_ENCODED(size) + 1);
+	abx_auto_free uint8_t *out = malloc(ABX_BASE64_DECODED(size)),
+			      *back = malloc(ABX_BASE64_DECODED(ABX_BASE64_ENCODED(size)));
 	size_t n_stripped = 0;
 
 	/* Any bytes go there and back. */

@@ -51,7 +51,8 @@ static void check_cut(const struct abx_strbuf *text)
 	json_t *whole = abx_json_parse_body(body, text->len, NULL, NULL, &whole_err);
 	FUZZ_CHECK(text->len == 0 || memcmp(body, text->buf, text->len) == 0);
 	json_t *value = abx_json_parse_body(body, text->len, names, &cut, &cut_err);
-	FUZZ_CHECK(!whole == !value && whole_err.kind == cut_err.kind && strcmp(whole_err.message, cut_err.message) == 0);
+	FUZZ_CHECK(!whole == !value && whole_err.kind == cut_err.kind &&
+		   strcmp(whole_err.message, cut_err.message) == 0);
 	if (cut.name) {
 		FUZZ_CHECK(strcmp(json_string_value(json_object_get(value, cut.name)), "") == 0);
 		json_object_set_new(value, cut.name, json_stringn(cut.data, cut.len));
@@ -81,7 +82,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	value = abx_json_parse(escaped.buf, escaped.len, &err);
 	abx_auto_strbuf struct abx_strbuf mended = ABX_STRBUF_INIT;
 	abx_utf8_lossy((const char *)data, size, &mended);
-	FUZZ_CHECK(value && json_string_length(value) == mended.len && memcmp(json_string_value(value), mended.buf, mended.len) == 0);
+	FUZZ_CHECK(value && json_string_length(value) == mended.len &&
+		   memcmp(json_string_value(value), mended.buf, mended.len) == 0);
 	json_decref(value);
 	return 0;
 }

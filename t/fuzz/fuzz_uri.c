@@ -33,7 +33,8 @@ static void check_params(const char *text, const struct abx_query *query)
 			FUZZ_CHECK(n < query->n);
 			const struct abx_query_param *param = &query->params[n++];
 			FUZZ_CHECK(param->name_len == name.len && memcmp(param->name, name.buf, name.len + 1) == 0);
-			FUZZ_CHECK(param->value_len == value.len && memcmp(param->value, value.buf, value.len + 1) == 0);
+			FUZZ_CHECK(param->value_len == value.len &&
+				   memcmp(param->value, value.buf, value.len + 1) == 0);
 			if (strlen(param->name) == param->name_len)
 				FUZZ_CHECK(abx_query_find(query, param->name) != NULL);
 		}

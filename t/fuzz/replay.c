@@ -1,4 +1,5 @@
-/* Run a fuzz target over files: those given as arguments, and all in directories given. For builds without libFuzzer. */
+/* Run a fuzz target over files: those given as arguments, and all in directories given. For builds without libFuzzer.
+ */
 #include <dirent.h>
 #include <string.h>
 #include <sys/stat.h>

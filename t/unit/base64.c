@@ -11,8 +11,15 @@
 static void test_known(void)
 {
 	static const char *const rows[][2] = {
-		{ "", "" },	      { "f", "Zg==" },	      { "fo", "Zm8=" },	      { "foo", "Zm9v" },
-		{ "foob", "Zm9vYg==" }, { "fooba", "Zm9vYmE=" }, { "foobar", "Zm9vYmFy" }, { "\xff\xef\xbe\xfb", "/+++" "+w==" },
+		{ "", "" },
+		{ "f", "Zg==" },
+		{ "fo", "Zm8=" },
+		{ "foo", "Zm9v" },
+		{ "foob", "Zm9vYg==" },
+		{ "fooba", "Zm9vYmE=" },
+		{ "foobar", "Zm9vYmFy" },
+		{ "\xff\xef\xbe\xfb", "/+++"
+				      "+w==" },
 	};
 
 	for (size_t i = 0; i < ABX_N(rows); i++) {
@@ -28,9 +35,36 @@ static void test_known(void)
 static void test_refused(void)
 {
 	static const char *const rows[] = {
-		"Q",	  "QQ",	    "QQQ",	"QQ=",	     "=",	 "==",	     "====",	 "Q===",    "QQ==Q",	   "QQ==QQ==",
-		"QR==",	  "QQI=\n=", "QQJ=",	"QQ=Q",	     "QQ Q",	 " QQQQ",    "QQQQ ",	 "QQQQ\t",  "QQ-_",	   "QQQQ!QQQ",
-		"QQQQQQQ", "QQQQQ",  "QQ\fQQ",	"QQQQQQQQ=", "QQ==\nQ",	 "\xc3\xa9QQ", "Q=QQ",	 "QQ==\n=", "QQQQQQQQQQQ\xff", "QQ==\r\nx",
+		"Q",
+		"QQ",
+		"QQQ",
+		"QQ=",
+		"=",
+		"==",
+		"====",
+		"Q===",
+		"QQ==Q",
+		"QQ==QQ==",
+		"QR==",
+		"QQI=\n=",
+		"QQJ=",
+		"QQ=Q",
+		"QQ Q",
+		" QQQQ",
+		"QQQQ ",
+		"QQQQ\t",
+		"QQ-_",
+		"QQQQ!QQQ",
+		"QQQQQQQ",
+		"QQQQQ",
+		"QQ\fQQ",
+		"QQQQQQQQ=",
+		"QQ==\nQ",
+		"\xc3\xa9QQ",
+		"Q=QQ",
+		"QQ==\n=",
+		"QQQQQQQQQQQ\xff",
+		"QQ==\r\nx",
 	};
 
 	for (size_t i = 0; i < ABX_N(rows); i++) {
@@ -40,7 +74,8 @@ static void test_refused(void)
 	char out[ABX_BASE64_DECODED(16)];
 	is_int(abx_base64_decode("QQ\0Q", 4, out), -1, "a NUL is refused");
 	for (size_t len = 0; len <= 16; len++)
-		is_int(abx_base64_decode("QQQQQQQQQQQQQQQQ", len, out), len % 4 ? -1 : (long long)len / 4 * 3, "%zu of 16 characters", len);
+		is_int(abx_base64_decode("QQQQQQQQQQQQQQQQ", len, out), len % 4 ? -1 : (long long)len / 4 * 3,
+		       "%zu of 16 characters", len);
 }
 
 /* Every byte in every place of a group: only the 64 may pass, each with its own value. */
@@ -56,9 +91,13 @@ static void test_alphabet(void)
 			const char *found = c ? strchr(alphabet, c) : NULL;
 			text[place] = (char)c;
 			ssize_t n = abx_base64_decode(text, 16, out);
-			unsigned long bits = n < 12 ? 0 : (unsigned long)out[place / 4 * 3] << 16 | (unsigned long)out[place / 4 * 3 + 1] << 8 | out[place / 4 * 3 + 2];
+			unsigned long bits = n < 12 ? 0
+						    : (unsigned long)out[place / 4 * 3] << 16 |
+							      (unsigned long)out[place / 4 * 3 + 1] << 8 |
+							      out[place / 4 * 3 + 2];
 			if (found)
-				right = right && n == 12 && bits >> (18 - place % 4 * 6) == (unsigned long)(found - alphabet);
+				right = right && n == 12 &&
+					bits >> (18 - place % 4 * 6) == (unsigned long)(found - alphabet);
 			else if (c == '=' && place == 15)
 				right = right && n == 11;
 			else
@@ -90,7 +129,8 @@ static void test_lengths(void)
 	for (size_t len = 0; len < 300; len++) {
 		abx_auto_free unsigned char *data = malloc(len + 1);
 		size_t n_text = ABX_BASE64_ENCODED(len);
-		abx_auto_free char *text = malloc(n_text + 1), *want = malloc(n_text + 1), *lines = malloc(2 * n_text + 1);
+		abx_auto_free char *text = malloc(n_text + 1), *want = malloc(n_text + 1),
+				   *lines = malloc(2 * n_text + 1);
 		abx_auto_free unsigned char *out = malloc(ABX_BASE64_DECODED(n_text) + 1);
 		for (size_t i = 0; i < len; i++)
 			data[i] = (unsigned char)(i * 167 + len * 31);

@@ -69,7 +69,8 @@ static void test_moving(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &mono);
 	ok(us <= abx_clock_us() && ms <= abx_clock_ms(), "the monotonic clock does not go back");
-	ok(us / 1000 <= ms && ms <= (int64_t)mono.tv_sec * 1000 + mono.tv_nsec / 1000000, "milliseconds and microseconds are of one clock");
+	ok(us / 1000 <= ms && ms <= (int64_t)mono.tv_sec * 1000 + mono.tv_nsec / 1000000,
+	   "milliseconds and microseconds are of one clock");
 	clock_gettime(CLOCK_REALTIME, &before);
 	double real = abx_clock_real();
 	clock_gettime(CLOCK_REALTIME, &after);

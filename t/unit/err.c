@@ -95,7 +95,8 @@ static void test_errnos(void)
 	for (size_t i = 0; i < ABX_N(errnos); i++) {
 		struct abx_err err = ABX_ERR_INIT;
 		char want[256];
-		is_int(abx_err_errno(&err, errnos[i].os_errno, "Cannot open %s", "x"), -1, "errno %d returns -1", errnos[i].os_errno);
+		is_int(abx_err_errno(&err, errnos[i].os_errno, "Cannot open %s", "x"), -1, "errno %d returns -1",
+		       errnos[i].os_errno);
 		snprintf(want, sizeof(want), "Cannot open x: %s", strerror(errnos[i].os_errno));
 		is_str(err.message, want, "message");
 		is_int(err.kind, ABX_E_ERRNO, "kind");
@@ -111,7 +112,8 @@ static void test_rule_and_prefix(void)
 	struct abx_err err = ABX_ERR_INIT;
 
 	abx_err_errno(&err, ENOENT, "a");
-	is_int(abx_err_rule(&err, ABX_E_PATH, "policy:endpoints.upload", "No %d", 1), -1, "setting with a rule returns -1");
+	is_int(abx_err_rule(&err, ABX_E_PATH, "policy:endpoints.upload", "No %d", 1), -1,
+	       "setting with a rule returns -1");
 	is_str(err.rule, "policy:endpoints.upload", "the rule is kept");
 	is_int(err.os_errno, 0, "the errno of before is gone");
 	is_int(abx_err_prefix(&err, "While %s", "testing"), -1, "prefixing returns -1");
@@ -139,9 +141,11 @@ static void test_long(void)
 		abx_err_rule(&err, ABX_E_VALUE, text, "%.*s%s", shift, "x", text);
 		ok(strlen(err.message) >= sizeof(err.message) - 2, "a long message fills its room (%d)", shift);
 		ok(abx_utf8_is_valid(err.message, strlen(err.message)), "and is not torn");
-		ok(strlen(err.rule) >= sizeof(err.rule) - 2 && abx_utf8_is_valid(err.rule, strlen(err.rule)), "nor is the rule");
+		ok(strlen(err.rule) >= sizeof(err.rule) - 2 && abx_utf8_is_valid(err.rule, strlen(err.rule)),
+		   "nor is the rule");
 		abx_err_prefix(&err, "%s", shift ? "p" : "pp");
-		ok(strncmp(err.message, shift ? "p: x\xc3" : "pp: \xc3", 5) == 0 && abx_utf8_is_valid(err.message, strlen(err.message)),
+		ok(strncmp(err.message, shift ? "p: x\xc3" : "pp: \xc3", 5) == 0 &&
+			   abx_utf8_is_valid(err.message, strlen(err.message)),
 		   "a prefix before a long message");
 		abx_err_errno(&err, ENOENT, "%.*s%s", shift, "x", text);
 		ok(abx_utf8_is_valid(err.message, strlen(err.message)), "an errno behind a long message");

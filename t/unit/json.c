@@ -28,9 +28,18 @@ static void test_values(void)
 	static const struct {
 		const char *text, *type;
 	} rows[] = {
-		{ "{}", "object" },	  { " [ ] ", "array" },	   { "\"x\"", "string" },     { "12", "integer" },
-		{ "-9223372036854775808", "integer" }, { "9223372036854775807", "integer" }, { "1.0", "number" }, { "1e3", "number" },
-		{ "true", "boolean" },	  { "false", "boolean" },  { "\r\n\tnull\n", "null" }, { "\"\\ud83d\\ude00\"", "string" },
+		{ "{}", "object" },
+		{ " [ ] ", "array" },
+		{ "\"x\"", "string" },
+		{ "12", "integer" },
+		{ "-9223372036854775808", "integer" },
+		{ "9223372036854775807", "integer" },
+		{ "1.0", "number" },
+		{ "1e3", "number" },
+		{ "true", "boolean" },
+		{ "false", "boolean" },
+		{ "\r\n\tnull\n", "null" },
+		{ "\"\\ud83d\\ude00\"", "string" },
 	};
 
 	for (size_t i = 0; i < ABX_N(rows); i++) {
@@ -93,7 +102,8 @@ static void test_refused(void)
 	json_auto_t *value = abx_json_parse("[\0]", 3, &err);
 	ok(!value && err.kind == ABX_E_VALUE, "a raw NUL is no JSON");
 	json_auto_t *in_string = abx_json_parse("[\"\0\"]", 5, &err);
-	is_str(in_string ? "parsed" : err.message, "Invalid JSON: control character 0x0 at line 1 column 3 (byte 2)", "nor is one in a string");
+	is_str(in_string ? "parsed" : err.message, "Invalid JSON: control character 0x0 at line 1 column 3 (byte 2)",
+	       "nor is one in a string");
 	json_auto_t *secret = abx_json_parse("{\"a\": hunter2}", 14, &err);
 	ok(!secret && !strstr(err.message, "hunter2"), "a message quotes nothing of the document");
 }
@@ -171,8 +181,12 @@ static void test_stack(void)
 		const char *open, *middle, *close;
 		int levels;
 	} rows[] = {
-		{ "[", "", "]", 512 },	     { "{\"a\": ", "1", "}", 512 },	 { "[", "1.5", "]", 512 },
-		{ "[{\"k\": ", "\"x\\n\"", "}]", 256 }, { "{\"a\": ", "1e-05", "}", 250 }, { "[", "\"\\u0001\"", "]", 512 },
+		{ "[", "", "]", 512 },
+		{ "{\"a\": ", "1", "}", 512 },
+		{ "[", "1.5", "]", 512 },
+		{ "[{\"k\": ", "\"x\\n\"", "}]", 256 },
+		{ "{\"a\": ", "1e-05", "}", 250 },
+		{ "[", "\"\\u0001\"", "]", 512 },
 	};
 
 	for (size_t i = 0; i < ABX_N(rows); i++) {
@@ -207,7 +221,8 @@ static void test_body(void)
 {
 	static const struct {
 		const char *text, *type;
-	} rows[] = { { "[]", "array" }, { "\"x\"", "string" }, { "1", "integer" }, { "1.5", "number" }, { "true", "boolean" }, { "null", "null" } };
+	} rows[] = { { "[]", "array" },   { "\"x\"", "string" }, { "1", "integer" },
+		     { "1.5", "number" }, { "true", "boolean" }, { "null", "null" } };
 	struct abx_json_text text = { .name = "untouched" };
 	struct abx_err err = ABX_ERR_INIT;
 	char empty[1] = "", object[] = "{\"content\": \"short\"}";
@@ -232,7 +247,7 @@ static void test_body(void)
 	ok(plain != NULL, "without names nothing is asked for");
 }
 
-/* What is cut, and what is not: the pattern, how often its '@' is filled and with what, and the name and content of the cut. */
+/* What is cut, and what is not: pattern, what its '@' is filled with and how often, name and content of the cut. */
 static void test_cut(void)
 {
 	static const struct {
@@ -243,7 +258,8 @@ static void test_cut(void)
 	} rows[] = {
 		{ "{\"content\": \"@\"}", "x", ABX_JSON_CUT_MIN, "content", "x", "long enough" },
 		{ "{\"content\": \"@\"}", "x", ABX_JSON_CUT_MIN - 1, NULL, NULL, "one byte too short" },
-		{ " {\n \"a\" : [1, {\"content\": 2}],\t\"content_base64\"\n:\r \"@\" , \"b\": {} } ", "x", 20000, "content_base64", "x", "blanks, and other members around" },
+		{ " {\n \"a\" : [1, {\"content\": 2}],\t\"content_base64\"\n:\r \"@\" , \"b\": {} } ", "x", 20000,
+		  "content_base64", "x", "blanks, and other members around" },
 		{ "{\"contents\": \"@\"}", "x", 20000, NULL, NULL, "another name" },
 		{ "{\"conten\": \"@\"}", "x", 20000, NULL, NULL, "the beginning of a name" },
 		{ "{\"c\\u006fntent\": \"@\"}", "x", 20000, NULL, NULL, "a name that is spelled with escapes" },
@@ -254,13 +270,22 @@ static void test_cut(void)
 		{ "{\"b\": \"content\", \"c\": \"@\"}", "x", 20000, NULL, NULL, "a value that looks like a name" },
 		{ "{\"@\": \"content\"}", "x", 20000, NULL, NULL, "a long name" },
 		{ "{\"content\": \"@\"}", "\\n", 10000, "content", "\n", "escapes" },
-		{ "{\"content\": \"@\"}", "\\\"\\\\\\/\\b\\f\\n\\r\\t", 2000, "content", "\"\\/\b\f\n\r\t", "every short escape" },
-		{ "{\"content\": \"@\"}", "a\\u00e9\\u20AC\\u0041\\ud83d\\uDE00z", 2000, "content", "a\xc3\xa9\xe2\x82\xac" "A\xf0\x9f\x98\x80z", "every length of a character" },
-		{ "{\"content\": \"@\"}", "\\u007f\\u0080\\u07ff\\u0800\\ud7ff\\ue000\\uffff\\ud800\\udc00\\udbff\\udfff", 2000, "content",
-		  "\x7f\xc2\x80\xdf\xbf\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbf\xf0\x90\x80\x80\xf4\x8f\xbf\xbf", "the edges of each length" },
+		{ "{\"content\": \"@\"}", "\\\"\\\\\\/\\b\\f\\n\\r\\t", 2000, "content", "\"\\/\b\f\n\r\t",
+		  "every short escape" },
+		{ "{\"content\": \"@\"}", "a\\u00e9\\u20AC\\u0041\\ud83d\\uDE00z", 2000, "content",
+		  "a\xc3\xa9\xe2\x82\xac"
+		  "A\xf0\x9f\x98\x80z",
+		  "every length of a character" },
+		{ "{\"content\": \"@\"}",
+		  "\\u007f\\u0080\\u07ff\\u0800\\ud7ff\\ue000\\uffff\\ud800\\udc00\\udbff\\udfff", 2000, "content",
+		  "\x7f\xc2\x80\xdf\xbf\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbf\xf0\x90\x80\x80\xf4\x8f\xbf"
+		  "\xbf",
+		  "the edges of each length" },
 		{ "{\"content\": \"@\"}", "\xc3\xa9[{", 20000, "content", "\xc3\xa9[{", "raw UTF-8 and brackets" },
-		{ "{\"content\": \"@\", \"content_base64\": \"y\"}", "x", 20000, "content", "x", "two names, the first long" },
-		{ "{\"content_base64\": \"y\", \"content\": \"@\"}", "x", 20000, "content", "x", "two names, the second long" },
+		{ "{\"content\": \"@\", \"content_base64\": \"y\"}", "x", 20000, "content", "x",
+		  "two names, the first long" },
+		{ "{\"content_base64\": \"y\", \"content\": \"@\"}", "x", 20000, "content", "x",
+		  "two names, the second long" },
 	};
 
 	for (size_t i = 0; i < ABX_N(rows); i++) {
@@ -275,7 +300,8 @@ static void test_cut(void)
 		is_str(text.name, rows[i].name, "the name of the cut");
 		if (rows[i].name) {
 			expand(&want, "@", rows[i].content_fill, rows[i].len);
-			ok(text.len == want.len && memcmp(text.data, want.buf, want.len) == 0, "its content, without escapes");
+			ok(text.len == want.len && memcmp(text.data, want.buf, want.len) == 0,
+			   "its content, without escapes");
 			is_str(json_string_value(json_object_get(value, text.name)), "", "its place is empty");
 			json_object_set_new(value, text.name, json_stringn(text.data, text.len));
 		}
@@ -302,25 +328,50 @@ static void test_cut_of_two(void)
 
 	expand(&body, "{\"content\": \"\\u0000@\"}", "x", 20000);
 	json_auto_t *nul = abx_json_parse_body(body.buf, body.len, cut_names, &text, &err);
-	ok(nul && text.len == 20001 && text.data[0] == '\0' && text.data[1] == 'x', "an escaped NUL is data in a cut as well");
+	ok(nul && text.len == 20001 && text.data[0] == '\0' && text.data[1] == 'x',
+	   "an escaped NUL is data in a cut as well");
 }
 
 /* What is wrong inside, before and behind a long string is told with the same words with and without the cut. */
 static void test_cut_errors(void)
 {
 	static const char *const patterns[] = {
-		"{\"content\": \"@\\x\"}",		"{\"content\": \"@\\ud800\"}",	"{\"content\": \"\\udc00@\"}", "{\"content\": \"@\\udc00\\udc00\"}",
-		"{\"content\": \"@\\ud800\\u0041\"}",	"{\"content\": \"@\\u12g4\"}",	"{\"content\": \"@\n\"}",
-		"{\"content\": \"@\x01\"}",		"{\"content\": \"@",		"{\"content\": \"@\\",
-		"{\"content\": \"@\\u00",		"{\"content\": \"@\"",		"{\"content\": \"@\" ",
-		"{\"content\": \"@\"]",			"{\"content\": \"@\" x}",	"{\"content\": \"@\" \"b\"}",
-		"{\"content\": \"@\",}",		"{\"content\": \"@\"}}",	"{\"content\": \"@\"}\n\n x",
-		"{\"content\": \"@\",\n\"b\": nope}",	"{\"content\": \"@\", \"content\": 1}", "{\"content\": 1, \"content\": \"@\"}",
-		"{\"content\" \"@\"}",			"{\"a\" 1, \"content\": \"@\"}", "{\"x\": \"content\": \"@\"}",
-		"{\"content\": x \"@\"}",		"{, \"content\": \"@\"}",	"{\"content\":: \"@\"}",
-		"{\n\"\xc3\xa9\": 1,\n \"content\": \"@\" \"\xc3\xa9\": 1}", "{\"content\": \"@\", \"\xc3\xa9\": [1,]}", "\"content\": \"@\"",
-		"[\"content\": \"@\"]",			"{\"content\": \"@\", \"b\": 99999999999999999999}", "{\"content\": \"@\", \"b\": \"\xff\"}",
-		"{\"content\": \"@\xff\"}",		"{\"content\": \"@\", 'near end of file'",
+		"{\"content\": \"@\\x\"}",
+		"{\"content\": \"@\\ud800\"}",
+		"{\"content\": \"\\udc00@\"}",
+		"{\"content\": \"@\\udc00\\udc00\"}",
+		"{\"content\": \"@\\ud800\\u0041\"}",
+		"{\"content\": \"@\\u12g4\"}",
+		"{\"content\": \"@\n\"}",
+		"{\"content\": \"@\x01\"}",
+		"{\"content\": \"@",
+		"{\"content\": \"@\\",
+		"{\"content\": \"@\\u00",
+		"{\"content\": \"@\"",
+		"{\"content\": \"@\" ",
+		"{\"content\": \"@\"]",
+		"{\"content\": \"@\" x}",
+		"{\"content\": \"@\" \"b\"}",
+		"{\"content\": \"@\",}",
+		"{\"content\": \"@\"}}",
+		"{\"content\": \"@\"}\n\n x",
+		"{\"content\": \"@\",\n\"b\": nope}",
+		"{\"content\": \"@\", \"content\": 1}",
+		"{\"content\": 1, \"content\": \"@\"}",
+		"{\"content\" \"@\"}",
+		"{\"a\" 1, \"content\": \"@\"}",
+		"{\"x\": \"content\": \"@\"}",
+		"{\"content\": x \"@\"}",
+		"{, \"content\": \"@\"}",
+		"{\"content\":: \"@\"}",
+		"{\n\"\xc3\xa9\": 1,\n \"content\": \"@\" \"\xc3\xa9\": 1}",
+		"{\"content\": \"@\", \"\xc3\xa9\": [1,]}",
+		"\"content\": \"@\"",
+		"[\"content\": \"@\"]",
+		"{\"content\": \"@\", \"b\": 99999999999999999999}",
+		"{\"content\": \"@\", \"b\": \"\xff\"}",
+		"{\"content\": \"@\xff\"}",
+		"{\"content\": \"@\", 'near end of file'",
 	};
 	static const char *const fills[] = { "x", "\xc3\xa9", "\\n", "\\u20ac\xe2\x82\xac" };
 
@@ -346,7 +397,9 @@ static void test_cut_errors(void)
 	for (int i = 0; i < 512; i++)
 		abx_strbuf_addc(&body, '[');
 	json_auto_t *deep = abx_json_parse_body(body.buf, body.len, cut_names, &text, &err);
-	is_str(deep ? "parsed" : err.message, "Invalid JSON: nested deeper than 512 levels at line 1 column 17533 (byte 17532)", "so are those of the depth");
+	is_str(deep ? "parsed" : err.message,
+	       "Invalid JSON: nested deeper than 512 levels at line 1 column 17533 (byte 17532)",
+	       "so are those of the depth");
 }
 
 int main(void)

@@ -160,7 +160,8 @@ static void test_layout(void)
 	abx_jw_object_end(&jw);
 	abx_jw_object_end(&jw);
 	is_str(out.buf,
-	       "{\"s\": \"x\", \"n\\\"\": null, \"i\": -9223372036854775808, \"t\": true, \"f\": false, \"a\": [9223372036854775807, [], {}, "
+	       "{\"s\": \"x\", \"n\\\"\": null, \"i\": -9223372036854775808, \"t\": true, \"f\": false, \"a\": "
+	       "[9223372036854775807, [], {}, "
 	       "0.07, null, null, null, true, \"\", \"a\\u0000b\"], \"o\": {\"x\": 0}}",
 	       "commas, blanks and all kinds of values");
 	ok(!out.failed, "without a failure");
@@ -202,8 +203,8 @@ static void test_escape(void)
 				snprintf(coded, sizeof(coded), "%c", c);
 			else
 				snprintf(coded, sizeof(coded), "\xef\xbf\xbd");
-			snprintf(want, sizeof(want), "%.*s%s%.*s", (int)at, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", coded, (int)(39 - at),
-				 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
+			snprintf(want, sizeof(want), "%.*s%s%.*s", (int)at, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+				 coded, (int)(39 - at), "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
 			right = right && strcmp(out.buf, want) == 0;
 		}
 	ok(right, "every byte at every place");
@@ -215,7 +216,8 @@ static void test_escape(void)
 
 static void test_value(void)
 {
-	static const char text[] = "{\"z\": 1, \"a\": [true, false, null, -0.0, 1e-05, 3.0, \"x\\u0000\\ny\xc3\xa9\"], \"o\": {}, \"l\": []}";
+	static const char text[] = "{\"z\": 1, \"a\": [true, false, null, -0.0, 1e-05, 3.0, \"x\\u0000\\ny\xc3\xa9\"], "
+				   "\"o\": {}, \"l\": []}";
 	struct abx_err err = ABX_ERR_INIT;
 	json_auto_t *value = abx_json_parse(text, strlen(text), &err), *list = json_array();
 	abx_auto_strbuf struct abx_strbuf out = ABX_STRBUF_INIT;

@@ -84,7 +84,8 @@ static void test_text(void)
 	restore(&c);
 	if (!ok(has_time(got.buf), "a line begins with the time"))
 		note("%s", got.buf);
-	is_str(got.len > TIME_LENGTH ? got.buf + TIME_LENGTH : "", "info  abx: before init\n", "before the init it is level info, text, abx");
+	is_str(got.len > TIME_LENGTH ? got.buf + TIME_LENGTH : "", "info  abx: before init\n",
+	       "before the init it is level info, text, abx");
 
 	abx_log_init("abx-test", ABX_LOG_WARNING, false);
 	capture_pipe(&c);
@@ -95,7 +96,8 @@ static void test_text(void)
 	restore(&c);
 	is_str(got.len > TIME_LENGTH ? got.buf + TIME_LENGTH : "", "error abx-test: a?b?c?[31m??\xef\xbf\xbd\xc3\xa9\n",
 	       "levels below are left out; control characters and bad bytes are replaced");
-	ok(!abx_log_wants(ABX_LOG_INFO) && abx_log_wants(ABX_LOG_WARNING) && abx_log_wants(ABX_LOG_ERROR), "what is wanted can be asked");
+	ok(!abx_log_wants(ABX_LOG_INFO) && abx_log_wants(ABX_LOG_WARNING) && abx_log_wants(ABX_LOG_ERROR),
+	   "what is wanted can be asked");
 }
 
 static void test_levels(void)
@@ -148,13 +150,22 @@ static void test_json(void)
 }
 
 static const struct abx_log_call example = {
-	.request_id = "r-1", .identity = "admin", .remote = "10.0.0.1", .endpoint = "files_stat", .method = "GET",
-	.path = "/files/stat", .error = "bad \"x\"", .status = 400, .duration_ms = 1.23456,
+	.request_id = "r-1",
+	.identity = "admin",
+	.remote = "10.0.0.1",
+	.endpoint = "files_stat",
+	.method = "GET",
+	.path = "/files/stat",
+	.error = "bad \"x\"",
+	.status = 400,
+	.duration_ms = 1.23456,
 };
 
 static void test_call_json(void)
 {
-	struct abx_log_call bare = { .request_id = "r-2", .remote = "::1", .method = "GET", .path = "/x", .status = 404, .duration_ms = 3 };
+	struct abx_log_call bare = {
+		.request_id = "r-2", .remote = "::1", .method = "GET", .path = "/x", .status = 404, .duration_ms = 3
+	};
 	struct capture c;
 
 	capture_pipe(&c);
@@ -181,7 +192,9 @@ static void test_call_json(void)
 static void test_call_text(void)
 {
 	abx_auto_strbuf struct abx_strbuf got = ABX_STRBUF_INIT;
-	struct abx_log_call forged = { .request_id = "r", .remote = "::1", .method = "GET", .path = "/a\r\nforged", .status = 200 };
+	struct abx_log_call forged = {
+		.request_id = "r", .remote = "::1", .method = "GET", .path = "/a\r\nforged", .status = 200
+	};
 	struct capture c;
 
 	abx_log_init("abx-test", ABX_LOG_INFO, false);
@@ -189,7 +202,8 @@ static void test_call_text(void)
 	abx_log_call(&example);
 	drain(&c, &got);
 	is_str(got.len > TIME_LENGTH ? got.buf + TIME_LENGTH : "",
-	       "info  abx-test: 400 1.235ms GET /files/stat endpoint=files_stat identity=admin remote=10.0.0.1 request_id=r-1 error=bad \"x\"\n",
+	       "info  abx-test: 400 1.235ms GET /files/stat endpoint=files_stat identity=admin remote=10.0.0.1 "
+	       "request_id=r-1 error=bad \"x\"\n",
 	       "a call as text");
 	abx_log_call(&forged);
 	drain(&c, &got);
@@ -205,8 +219,9 @@ static void test_call_levels(void)
 		int status;
 		const char *level;
 	} rows[] = {
-		{ "upload", 200, "info" },  { "upload", 404, "info" },  { "upload", 499, "info" }, { "upload", 500, "error" }, { "upload", 507, "error" },
-		{ "health", 200, "debug" }, { "health", 405, "info" }, { "health", 503, "error" }, { NULL, 200, "info" },
+		{ "upload", 200, "info" },  { "upload", 404, "info" },  { "upload", 499, "info" },
+		{ "upload", 500, "error" }, { "upload", 507, "error" }, { "health", 200, "debug" },
+		{ "health", 405, "info" },  { "health", 503, "error" }, { NULL, 200, "info" },
 	};
 
 	for (size_t i = 0; i < ABX_N(rows); i++) {
@@ -254,16 +269,20 @@ static void test_long(void)
 			abx_log(ABX_LOG_ERROR, "%.*s%s", shift, "y", t);
 			if (i < ABX_N(fills)) {
 				json_auto_t *line = last_line(&c);
-				ok(json_string_length(json_object_get(line, "message")) > 1000, "a long message is cut, not lost (%zu)", i);
+				ok(json_string_length(json_object_get(line, "message")) > 1000,
+				   "a long message is cut, not lost (%zu)", i);
 				abx_log_call(&call);
 				json_auto_t *call_line = last_line(&c);
-				is_int(json_integer_value(json_object_get(call_line, "status")), 500, "so is a long call (%zu)", i);
+				is_int(json_integer_value(json_object_get(call_line, "status")), 500,
+				       "so is a long call (%zu)", i);
 			} else {
 				drain(&c, &got);
-				ok(got.len > 1000 && got.len <= 4096 && abx_utf8_is_valid(got.buf, got.len), "a long message as text (%zu)", i);
+				ok(got.len > 1000 && got.len <= 4096 && abx_utf8_is_valid(got.buf, got.len),
+				   "a long message as text (%zu)", i);
 				abx_log_call(&call);
 				drain(&c, &got);
-				ok(got.len > 1000 && got.len <= 4096 && abx_utf8_is_valid(got.buf, got.len), "a long call as text (%zu)", i);
+				ok(got.len > 1000 && got.len <= 4096 && abx_utf8_is_valid(got.buf, got.len),
+				   "a long call as text (%zu)", i);
 				bool mended = strstr(got.buf, "\xef\xbf\xbd");
 				is_int(mended, fills[i % ABX_N(fills)][0] == '\xff', "cut between characters");
 			}
@@ -304,10 +323,12 @@ static void test_full(const char *what, struct capture *c)
 	drain(c, &got);
 	restore(c);
 	const char *second = strchr(got.buf, '\n');
-	if (!ok(got.len > TIME_LENGTH && strncmp(got.buf + TIME_LENGTH, "info  abx-test: (3 lines dropped) found\n", 40) == 0,
+	if (!ok(got.len > TIME_LENGTH &&
+			strncmp(got.buf + TIME_LENGTH, "info  abx-test: (3 lines dropped) found\n", 40) == 0,
 		"%s: lines are dropped and counted", what))
 		note("%s", got.buf);
-	is_str(second && strlen(second) > TIME_LENGTH ? second + 1 + TIME_LENGTH : "", "info  abx-test: again\n", "and told of once");
+	is_str(second && strlen(second) > TIME_LENGTH ? second + 1 + TIME_LENGTH : "", "info  abx-test: again\n",
+	       "and told of once");
 }
 
 static void test_blocked(void)

@@ -62,7 +62,8 @@ static void test_encode(void)
 	for (int keep_slash = 0; keep_slash < 2; keep_slash++) {
 		abx_auto_strbuf struct abx_strbuf coded = ABX_STRBUF_INIT, back = ABX_STRBUF_INIT;
 		abx_uri_encode(all, sizeof(all), keep_slash, &coded);
-		is_int((long long)strspn(coded.buf, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._~-%/"),
+		is_int((long long)strspn(coded.buf,
+					 "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._~-%/"),
 		       (long long)coded.len, "only harmless characters come out");
 		is_int((long long)coded.len, 3 * 256 - 2 * (66 + keep_slash), "and no more are encoded than must be");
 		is_int(strchr(coded.buf, '/') != NULL, keep_slash, "the slash is kept on request");
@@ -123,7 +124,8 @@ static void test_query(void)
 
 static void test_query_refused(void)
 {
-	static const char *const twice[] = { "a=1&a=1", "a&a", "a=1&%61=2", "=1&=2", "x+y=1&z=2&x%20y=3", "[=1&[=2", "[]x&[]x" };
+	static const char *const twice[] = { "a=1&a=1",           "a&a",     "a=1&%61=2", "=1&=2",
+					     "x+y=1&z=2&x%20y=3", "[=1&[=2", "[]x&[]x" };
 	struct abx_query query;
 
 	for (size_t i = 0; i < ABX_N(twice); i++) {
