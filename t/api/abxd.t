@@ -128,14 +128,16 @@ subtest 'run directories that are not taken' => sub {
 	}
 };
 
-subtest 'without a run directory' => sub {
-	plan skip_all => 'as root the default is a fixed one' if $> == 0;
-	my $server = AbxServer->start(env => { ABX_RUN_DIR => undef, TMPDIR => undef });
+subtest 'as an ordinary user, without a run directory' => sub {
+	my $server = AbxServer->start(ordinary => 1, env => { ABX_RUN_DIR => undef, ABX_SPOOL_DIR => undef, TMPDIR => undef });
 	my ($run) = AbxServer::slurp('/proc/' . $server->lighttpd . '/cmdline') =~ m{(/tmp/abx-\w+)/lighttpd.conf};
 
 	is mode_of($run), 0711, 'a private one is made';
-	$server->stop;
-	ok !-e $run, 'and removed';
+	isnt +(stat $run)[4], 0, 'by that user';
+	is $server->get('/files/stat?path=.')->{status}, 200, 'calls are answered';
+	is $server->post('/shell', { command => 'id -u' })->{json}{stdout}, (stat $run)[4] . "\n", 'commands run as that user';
+	is $server->stop, 0, 'exit status';
+	ok !-e $run, 'it is removed';
 };
 
 subtest 'hosts and prefixes' => sub {

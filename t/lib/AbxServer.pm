@@ -12,6 +12,7 @@ use warnings;
 
 use Cwd qw(abs_path);
 use File::Basename qw(dirname);
+use File::Copy ();
 use File::Temp ();
 use HTTP::Tiny;
 use IO::Socket::INET;
@@ -155,15 +156,35 @@ sub environment {
 	return \%env;
 }
 
+# Copies of the programs where every user can reach them.
+sub public_programs {
+	my $dir = temp_dir();
+
+	for my $path (bin_dir() . '/abxd', glob bin_dir() . '/abx-*') {
+		my ($name) = $path =~ m{([^/]+)\z};
+		next if -d $path || !-x _;
+		File::Copy::copy($path, "$dir/$name") or die "$name: $!";
+		chmod 0755, "$dir/$name";
+	}
+	return $dir;
+}
+
 # An object with directories, and no server yet. Takes the arguments of start().
 sub prepare {
 	my ($class, %arg) = @_;
 	my $dir = temp_dir();
+
+	$arg{bin} ||= public_programs() if $arg{ordinary} && $> == 0;
 	my $self = bless { dir => $dir, owner => $$, token => $arg{token}, bin => $arg{bin} || bin_dir(), run => "$dir/run",
 			   base => "$dir/base", spool => "$dir/spool", commands => "$dir/commands.d", log => "$dir/log",
 			   prefix => '' }, $class;
 
 	mkdir $self->{$_} or die "$self->{$_}: $!" for qw(base spool commands);
+	if ($arg{ordinary} && $> == 0) {
+		my ($uid, $gid) = (getpwnam 'nobody')[2, 3];
+		$self->{ids} = [$uid, $gid];
+		chown $uid, $gid, $dir, map { $self->{$_} } qw(base spool commands);
+	}
 	$self->{env} = $self->environment($arg{env});
 	$self->{prefix} = $self->{env}{ABX_MOUNT_PREFIX} if $self->{env}{ABX_MOUNT_PREFIX};
 	return $self;
@@ -180,6 +201,12 @@ sub spawn {
 	open STDIN, '<', '/dev/null';
 	open STDOUT, '>', $out or POSIX::_exit(126);
 	open STDERR, '>>', $err or POSIX::_exit(126);
+	if ($self->{ids}) {
+		my ($uid, $gid) = @{ $self->{ids} };
+		$) = "$gid $gid";
+		POSIX::setgid($gid);
+		POSIX::setuid($uid);
+	}
 	{ no warnings; exec { "$self->{bin}/abxd" } 'abxd', @args; }
 	POSIX::_exit(127);
 }
@@ -198,10 +225,11 @@ sub run_abxd {
 }
 
 # Start a server and wait until it is ready. Dies when it is not.
-#   env    settings, on top of the ones above
-#   token  sent with each request
-#   args   further arguments of abxd
-#   bin    where the programs are
+#   env       settings, on top of the ones above
+#   token     sent with each request
+#   args      further arguments of abxd
+#   bin       where the programs are
+#   ordinary  true: not as root, but as an ordinary user
 sub start {
 	my ($class, %arg) = @_;
 	my $self = $class->prepare(%arg);
