@@ -18,8 +18,8 @@
 #include "common/spawn.h"
 
 /*
- * The pool. It starts small, grows to EAGER_THREADS as soon as all are busy (more make quick handlers slower), and past that only while all are stuck:
- * a whole tick passed with callers waiting, and fewer calls ended than there are threads.
+ * The pool. It starts small, grows to EAGER_THREADS as soon as all are busy (more make quick handlers slower), and past that only while callers wait and at
+ * least half of the threads were in one and the same call for a whole tick.
  */
 #define FIRST_THREADS 4
 #define EAGER_THREADS 16
@@ -36,15 +36,20 @@
 /* How often threads that sit in accept() are woken while the responder drains. */
 #define DRAIN_STEP_MS 5
 
+struct worker {
+	pthread_t thread;
+	atomic_uint calls;   /* that ended; wraps */
+	unsigned calls_seen; /* at the last tick; the main thread's */
+};
+
 /* The one responder of this process. */
 static struct {
 	const struct abx_program *program;
 	struct abx_service service;
-	pthread_t threads[MAX_THREADS];
+	struct worker workers[MAX_THREADS];
 	atomic_uint n_threads; /* started; only ever grows */
 	atomic_uint idle;      /* in accept() */
 	atomic_uint running;   /* not yet ended */
-	atomic_uint served;    /* calls that ended; wraps */
 	atomic_bool draining;
 	atomic_bool watched;   /* the main thread looks on, tick by tick */
 	int all_busy;          /* eventfd: wakes the main thread to do so */
@@ -94,11 +99,11 @@ static void serve_one(struct abx_fcgi *fcgi, int fd)
 		return;
 	abx_gate_serve(&responder.service, io);
 	abx_fcgi_end(fcgi);
-	atomic_fetch_add(&responder.served, 1);
 }
 
-static void *serve(void *arg ABX_UNUSED)
+static void *serve(void *arg)
 {
+	struct worker *worker = arg;
 	struct abx_fcgi *fcgi = abx_fcgi_new();
 	sigset_t wake;
 
@@ -115,6 +120,7 @@ static void *serve(void *arg ABX_UNUSED)
 			serve_one(fcgi, fd);
 		else if (errno != EINTR && errno != ECONNABORTED)
 			back_off();
+		atomic_fetch_add(&worker->calls, 1);
 	}
 	abx_fcgi_free(fcgi);
 	atomic_fetch_sub(&responder.running, 1);
@@ -133,7 +139,9 @@ static void start_thread(void)
 		pthread_attr_init(&attr);
 		pthread_attr_setstacksize(&attr, STACK_SIZE);
 		atomic_fetch_add(&responder.running, 1);
-		if (pthread_create(&responder.threads[responder.n_threads], &attr, serve, NULL) == 0)
+		struct worker *worker = &responder.workers[responder.n_threads];
+
+		if (pthread_create(&worker->thread, &attr, serve, worker) == 0)
 			atomic_fetch_add(&responder.n_threads, 1);
 		else
 			atomic_fetch_sub(&responder.running, 1);
@@ -162,18 +170,31 @@ static int prepare_signals(void)
 	return signalfd(-1, &all, SFD_CLOEXEC);
 }
 
-/* A tick has passed with all threads busy: double the pool if they are stuck while callers wait. Returns whether to look again. */
-static bool watch_pool(unsigned *served)
+/* How many threads are in the call that they were in at the last look. */
+static unsigned count_stuck(void)
+{
+	unsigned stuck = 0;
+
+	for (unsigned i = 0; i < responder.n_threads; i++) {
+		unsigned calls = responder.workers[i].calls;
+
+		stuck += calls == responder.workers[i].calls_seen;
+		responder.workers[i].calls_seen = calls;
+	}
+	return stuck;
+}
+
+/* A tick has passed: double the pool if it is stuck while callers wait. Returns whether to look again. */
+static bool watch_pool(void)
 {
 	struct pollfd backlog = { .fd = ABX_FD_LISTEN, .events = POLLIN };
-	unsigned before = *served, n = responder.n_threads;
+	unsigned n = responder.n_threads;
 
-	*served = responder.served;
 	if (responder.idle > 0 || n >= responder.program->max_threads) {
 		responder.watched = false;
 		return false;
 	}
-	if (*served - before < n && poll(&backlog, 1, 0) > 0)
+	if (count_stuck() >= n / 2 && poll(&backlog, 1, 0) > 0)
 		for (unsigned i = 0; i < n; i++)
 			start_thread();
 	return true;
@@ -186,7 +207,6 @@ static int wait_for_orders(int signals)
 				 { .fd = ABX_FD_CONTROL, .events = POLLIN },
 				 { .fd = responder.all_busy, .events = POLLIN } };
 	struct signalfd_siginfo info;
-	unsigned served = 0;
 	eventfd_t count;
 	bool watching = false;
 
@@ -198,10 +218,10 @@ static int wait_for_orders(int signals)
 		if (n > 0 && fds[1].revents)
 			return 0;
 		if (n > 0 && fds[2].revents && eventfd_read(responder.all_busy, &count) == 0) {
-			served = responder.served;
+			count_stuck();
 			watching = true;
 		} else if (watching) {
-			watching = watch_pool(&served);
+			watching = watch_pool();
 		}
 	}
 }
@@ -215,7 +235,7 @@ static void drain(int signals)
 	responder.draining = true;
 	while (responder.running > 0) {
 		for (unsigned i = 0; i < responder.n_threads && responder.idle > 0; i++)
-			pthread_kill(responder.threads[i], SIGUSR1);
+			pthread_kill(responder.workers[i].thread, SIGUSR1);
 		if (poll(&pfd, 1, DRAIN_STEP_MS) > 0 && read(signals, &info, sizeof(info)) == sizeof(info) &&
 		    info.ssi_signo == SIGINT)
 			abx_spawn_stop_all();
