@@ -22,6 +22,9 @@
 #define ROUND_WAIT_MS 200
 
 #define ENVIRON_CHUNK ((size_t)64 << 10)
+#define STAT_SIZE     1024
+
+enum { STAT_STATE = 3, STAT_PARENT = 4, STAT_START = 22, STAT_VSIZE = 23, STAT_ENV_END = 51 };
 
 struct process {
 	pid_t pid, parent;
@@ -39,27 +42,42 @@ static void process_list_release(struct process_list *list)
 	free(list->at);
 }
 
-/* Read a process's parent and time of start. Returns 0, or -1 when it is gone. */
-static int process_read(pid_t pid, struct process *ret)
+/* Read /proc/<pid>/stat from the state on: the name before it, in parentheses, may hold anything, parentheses included. */
+static bool process_stat(pid_t pid, char text[STAT_SIZE])
 {
-	char path[32], text[1024];
-	const char *rest;
-	int parent;
+	char path[32], *end;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	abx_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, STAT_SIZE - 1);
 	if (n <= 0)
-		return -1;
+		return false;
 	text[n] = '\0';
-	/* The name, in parentheses, may hold anything, parentheses included. */
-	rest = strrchr(text, ')');
-	if (!rest || sscanf(rest + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &parent,
-			    &ret->start) != 2)
+	end = strrchr(text, ')');
+	if (!end || end[1] != ' ')
+		return false;
+	memmove(text, end + 2, strlen(end + 2) + 1);
+	return true;
+}
+
+/* A field of it, by its number in proc(5); 0 where there are not that many. */
+static unsigned long long stat_field(const char *text, int number)
+{
+	for (int at = STAT_STATE; text && at < number; at++) {
+		text = strchr(text, ' ');
+		text = text ? text + 1 : NULL;
+	}
+	return text ? strtoull(text, NULL, 10) : 0;
+}
+
+/* Read a process's parent and time of start. Returns 0, or -1 when it is gone. */
+static int process_read(pid_t pid, struct process *ret)
+{
+	char text[STAT_SIZE];
+
+	if (!process_stat(pid, text))
 		return -1;
-	ret->pid = pid;
-	ret->parent = parent;
-	ret->descendant = false;
+	*ret = (struct process){ .pid = pid, .parent = (pid_t)stat_field(text, STAT_PARENT), .start = stat_field(text, STAT_START) };
 	return 0;
 }
 
@@ -167,27 +185,52 @@ int abx_child_reap(int pidfd, struct abx_board_child *slot)
 	return info.si_code == CLD_EXITED ? info.si_status : -info.si_status;
 }
 
-/* Whether an entry of the environment of `pid` begins with `entry`. `buf` has room for ENVIRON_CHUNK bytes and more than `entry` before it. */
-static bool carries(pid_t pid, const char *entry, char *buf)
+enum marked { MARKED_NOT, MARKED, MARKED_EMPTY };
+
+/* Look for an entry that begins with `entry` in what can be read from an environment now. */
+static enum marked environ_search(pid_t pid, const char *entry, char *buf)
 {
 	size_t entry_len = strlen(entry), held = 1;
+	bool empty = true;
 	char path[32];
 	ssize_t n;
 
 	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
 	abx_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return MARKED_NOT;
 	/* Each entry follows a NUL, the first one ours. The end of a piece is kept, for an entry that goes on in the next. */
-	for (buf[0] = '\0'; fd >= 0 && (n = read(fd, buf + held, ENVIRON_CHUNK)) > 0;) {
+	for (buf[0] = '\0'; (n = read(fd, buf + held, ENVIRON_CHUNK)) > 0; empty = false) {
 		size_t have = held + (size_t)n;
 
 		for (const char *p = buf; (p = memchr(p, '\0', have - (size_t)(p - buf))) != NULL; p++) {
 			if (have - (size_t)(p - buf) > entry_len && memcmp(p + 1, entry, entry_len) == 0)
-				return true;
+				return MARKED;
 		}
 		held = have < entry_len + 1 ? have : entry_len + 1;
 		memmove(buf, buf + have - held, held);
 	}
-	return false;
+	return empty ? MARKED_EMPTY : MARKED_NOT;
+}
+
+/*
+ * Whether an entry of the environment of `pid` begins with `entry`. `buf` has room for ENVIRON_CHUNK bytes and more than `entry` before it.
+ * A process on its way through execve(2) seems to have no environment (MARKED_EMPTY): it has to be looked at again. A kernel thread and a
+ * zombie have no memory at all, and an environment that is really empty has a place.
+ */
+static enum marked is_marked(pid_t pid, const char *entry, char *buf)
+{
+	enum marked marked = environ_search(pid, entry, buf);
+	char text[STAT_SIZE];
+
+	if (marked != MARKED_EMPTY)
+		return marked;
+	if (!process_stat(pid, text) || stat_field(text, STAT_VSIZE) == 0)
+		return MARKED_NOT;
+	if (stat_field(text, STAT_ENV_END) == 0)
+		return MARKED_EMPTY;
+	/* It has a place by now, so what is read now is all of it. */
+	return environ_search(pid, entry, buf) == MARKED ? MARKED : MARKED_NOT;
 }
 
 /* Wait until the killed are dead, so that the next search no longer finds them. Closes the pidfds. */
@@ -212,28 +255,31 @@ static void wait_for_dead(struct pollfd *dead, nfds_t n)
 		abx_cleanup_fd(&dead[i].fd);
 }
 
-/* One search. Returns how many were found and killed. */
+/* One search. Returns how many were found and killed, or could not be looked at yet. */
 static size_t kill_marked_once(const char *entry, char *buf)
 {
 	abx_auto_dir DIR *proc = opendir("/proc");
 	struct pollfd dead[WAITED_FOR];
-	size_t killed = 0;
+	size_t more = 0;
 	nfds_t n = 0;
 	pid_t pid;
 
 	while (proc && (pid = next_pid(proc)) > 0) {
-		if (pid == getpid() || !carries(pid, entry, buf))
+		enum marked marked = pid == getpid() ? MARKED_NOT : is_marked(pid, entry, buf);
+
+		more += marked == MARKED_EMPTY;
+		if (marked != MARKED)
 			continue;
 		/* Looked at again through the pid that the pidfd holds: a reused pid is not signalled. */
 		abx_auto_fd int pidfd = pidfd_open(pid, 0);
-		if (pidfd < 0 || !carries(pid, entry, buf) || pidfd_send_signal(pidfd, SIGKILL, NULL, 0) < 0)
+		if (pidfd < 0 || is_marked(pid, entry, buf) != MARKED || pidfd_send_signal(pidfd, SIGKILL, NULL, 0) < 0)
 			continue;
-		killed++;
+		more++;
 		if (n < WAITED_FOR)
 			dead[n++] = (struct pollfd){ .fd = abx_steal_fd(&pidfd), .events = POLLIN };
 	}
 	wait_for_dead(dead, n);
-	return killed;
+	return more;
 }
 
 void abx_kill_marked(const char *prefix)
