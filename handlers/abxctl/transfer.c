@@ -52,13 +52,12 @@ static int read_local(const char *path, size_t max, struct abx_strbuf *out)
 	return out->failed ? ctl_fail(CTL_FAILED, "out of memory") : CTL_OK;
 }
 
-static int add_base64(const struct abx_strbuf *data, struct abx_strbuf *out)
+static void add_base64(const struct abx_strbuf *data, struct abx_strbuf *out)
 {
 	if (abx_strbuf_reserve(out, ABX_BASE64_ENCODED(data->len)) < 0)
-		return -1;
+		return;
 	out->len += abx_base64_encode(data->buf, data->len, out->buf + out->len);
 	out->buf[out->len] = '\0';
-	return 0;
 }
 
 int cmd_upload(struct ctl *ctl)
@@ -78,9 +77,10 @@ int cmd_upload(struct ctl *ctl)
 	status = read_local(local, (BODY_MAX - body.len - strlen(tail)) / 4 * 3, &data);
 	if (status != CTL_OK)
 		return status;
-	if (add_base64(&data, &body) < 0)
-		return ctl_fail(CTL_FAILED, "out of memory");
+	add_base64(&data, &body);
 	abx_strbuf_adds(&body, tail);
+	if (body.failed)
+		return ctl_fail(CTL_FAILED, "out of memory");
 	const struct http_request request = { .method = "POST", .target = "/upload", .body = body.buf, .body_len = body.len };
 	json_auto_t *answer = http_call_json(ctl, &request, &status);
 	if (!answer)
@@ -225,10 +225,12 @@ static void make_target(const char *path, struct abx_strbuf *out)
 	abx_strbuf_add(&name, path, len);
 	if (valid)
 		abx_strbuf_add(&data, path, len);
-	else if (add_base64(&name, &data) < 0)
-		out->failed = true;
+	else
+		add_base64(&name, &data);
 	abx_strbuf_addf(out, "/download?%s=", valid ? "path" : "path_base64");
 	abx_uri_encode(data.buf, data.len, valid, out);
+	if (data.failed)
+		out->failed = true;
 }
 
 int cmd_download(struct ctl *ctl)
@@ -241,6 +243,8 @@ int cmd_download(struct ctl *ctl)
 	size_t len = 0;
 
 	make_target(ctl->argv[0], &target);
+	if (target.failed)
+		return ctl_fail(CTL_USAGE, "the path is too long");
 	const struct http_request request = { .method = "GET", .target = target.buf };
 	int status = http_call(ctl, &request, &answer);
 	if (status != CTL_OK)

@@ -240,6 +240,10 @@ subtest 'downloads' => sub {
 	check($got, 1, '', qr/^abxctl: cannot write \Q$tmp\E\/no\/x: No such file/, 'into a directory that is not there');
 	($got) = against([$answer], 'download', 'x', '/dev/full');
 	check($got, 1, '', qr/^abxctl: cannot write \/dev\/full: No space/, 'onto a full device');
+	my $limited = q{trap "" XFSZ; ulimit -f 8; exec "$@"};
+	($got) = against([response(200, "{\"content_base64\": \"$encoded\"}")], {program => '/bin/sh'}, '-c', $limited, 'sh', $abxctl, 'download', 'x', "$tmp/to/old");
+	check($got, 1, '', qr/^abxctl: cannot write \Q$tmp\E\/to\/old: File too large/, 'more than may be written');
+	is AbxServer::slurp("$tmp/to/old"), 'old', 'the old file is still as it was';
 	opendir my $names, "$tmp/to" or die;
 	is_deeply [sort grep { !/^\.\.?$/ } readdir $names], [qw(big link new old)], 'nothing else is left behind';
 };
@@ -247,14 +251,15 @@ subtest 'downloads' => sub {
 subtest 'uploads that cannot be' => sub {
 	check(ctl('upload', "$tmp/missing", 'x'), 1, '', qr/^abxctl: cannot read \Q$tmp\E\/missing: No such file/, 'no such file');
 	check(ctl('upload', $tmp, 'x'), 1, '', qr/^abxctl: cannot read \Q$tmp\E: Is a directory/, 'a directory');
-	# {"path": "x", "content_base64": "…"}
-	my $most = int((10 * 1024 * 1024 - 34) / 4) * 3;
+	# What stands around the content; with a name of three bytes not even its last two fit in twice.
+	my $frame = length '{"path": "xyz", "content_base64": ""}';
+	my $most = int((10 * 1024 * 1024 - $frame) / 4) * 3;
 	AbxServer::spew("$tmp/most", 'm' x $most);
-	my ($got, $request) = against([response(200, '{}')], 'upload', "$tmp/most", 'x');
-	check($got, 0, "x: $most bytes\n", '', 'the largest file');
+	my ($got, $request) = against([response(200, '{}')], 'upload', "$tmp/most", 'xyz');
+	check($got, 0, "xyz: $most bytes\n", '', 'the largest file');
 	ok length $request->{body} <= 10 * 1024 * 1024 && length $request->{body} > 10 * 1024 * 1024 - 4, 'makes a body of 10 MiB';
 	AbxServer::spew("$tmp/most", 'm' x ($most + 1));
-	check(ctl('upload', "$tmp/most", 'x'), 1, '', qr/^abxctl: \S+ is too large: $most bytes .* 10 MiB/, 'one byte more');
+	check(ctl('upload', "$tmp/most", 'xyz'), 1, '', qr/^abxctl: \S+ is too large: $most bytes .* 10 MiB/, 'one byte more');
 	($got, $request) = against([response(200, '{}')], {in => 'from input'}, 'upload', '-', 'x');
 	is $json->decode($request->{body})->{content_base64}, 'ZnJvbSBpbnB1dA==', 'standard input';
 };

@@ -40,6 +40,12 @@ sub impostor {
 		flock $lock, LOCK_EX if !$options{unlocked};
 		AbxServer::spew("$dir/abxd.pid", ($options{pid} // $$) . "\n");
 		$SIG{HUP} = sub { AbxServer::spew("$dir/hup", 'x') };
+		# A server does not end at once.
+		$SIG{TERM} = sub {
+			select undef, undef, undef, 0.2;
+			AbxServer::spew("$dir/ended", 'x');
+			POSIX::_exit(0);
+		};
 		print $out "ready\n";
 		close $out;
 		sleep 1 while 1;
@@ -71,6 +77,7 @@ subtest 'run directories' => sub {
 	check(ctl({env => {ABX_RUN_DIR => "$tmp/other"}}, 'reload'), 0, qr/pid $other.* asked/, '', 'reload');
 	ok AbxServer::wait_for(sub { -e "$tmp/other/hup" }), 'sends SIGHUP';
 	check(ctl({env => {ABX_RUN_DIR => "$tmp/other"}}, 'stop'), 0, "stopped (pid $other)\n", '', 'stop');
+	ok -e "$tmp/other/ended", 'waits for the end';
 	ok !AbxServer::is_alive($other), 'it has ended';
 };
 
