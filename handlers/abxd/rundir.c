@@ -17,6 +17,8 @@
 
 #define BACKLOG 4096
 
+#define PID_NAME "abxd.pid"
+
 /* The log of a daemon; it is begun anew when it has grown to its limit. */
 #define LOG_NAME  "abxd.log"
 #define LOG_LIMIT (16 << 20)
@@ -57,7 +59,7 @@ static pid_t read_pid(const char *path)
 	abx_auto_free char *name = NULL;
 	char text[32] = "";
 
-	if (asprintf(&name, "%s/abxd.pid", path) < 0) {
+	if (asprintf(&name, "%s/" PID_NAME, path) < 0) {
 		name = NULL;
 		return 0;
 	}
@@ -65,6 +67,14 @@ static pid_t read_pid(const char *path)
 	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
 		return 0;
 	return (pid_t)strtol(text, NULL, 10);
+}
+
+static int write_pid(struct abx_rundir *dir, struct abx_err *err)
+{
+	char pid[16];
+
+	snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
+	return abx_rundir_write(dir, PID_NAME, pid, err);
 }
 
 static int open_run(struct abx_rundir *dir, struct abx_err *err)
@@ -90,9 +100,7 @@ static int open_run(struct abx_rundir *dir, struct abx_err *err)
 		close(dir->fd);
 	dir->fd = abx_steal_fd(&fd);
 
-	char pid[16];
-	snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
-	return abx_rundir_write(dir, "abxd.pid", pid, err);
+	return write_pid(dir, err);
 }
 
 /* Remove what a lighttpd that was killed has left. */
@@ -206,6 +214,8 @@ bool abx_rundir_check(struct abx_rundir *dir)
 		abx_log(ABX_LOG_WARNING, "the run directory %s was removed; making it again", dir->path);
 		if (open_run(dir, &err) < 0)
 			abx_log(ABX_LOG_ERROR, "%s", err.message);
+	} else if (faccessat(dir->fd, PID_NAME, F_OK, 0) < 0 && write_pid(dir, &err) < 0) {
+		abx_log(ABX_LOG_ERROR, "%s", err.message);
 	}
 	if (access(dir->spool, F_OK) < 0 && open_spool(dir, &err) < 0)
 		abx_log(ABX_LOG_ERROR, "%s", err.message);
@@ -270,7 +280,7 @@ void abx_rundir_remove(struct abx_rundir *dir)
 		close(abx_steal_fd(&dir->spool_fd));
 	}
 	if (dir->fd >= 0 && leads_to(dir->path, dir->fd)) {
-		static const char *const names[] = { "abxd.pid", LOG_NAME, "lighttpd.conf" };
+		static const char *const names[] = { PID_NAME, LOG_NAME, "lighttpd.conf" };
 		abx_auto_free char *includes = NULL;
 
 		for (size_t g = 0; g < ABX_GROUP__COUNT; g++) {

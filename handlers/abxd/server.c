@@ -255,8 +255,12 @@ static void report_if_ready(struct abx_server *server, int64_t *deadline)
 
 static void check_names(struct abx_server *server, int64_t *deadline)
 {
+	struct abx_err err = ABX_ERR_INIT;
+
 	if (server->check_ms <= abx_clock_ms()) {
-		abx_rundir_check(&server->dir);
+		/* lighttpd needs these files only when it starts; another web server includes them when it likes. */
+		if (!abx_rundir_check(&server->dir) && abx_webconf_write(server, &err) < 0)
+			abx_log(ABX_LOG_ERROR, "%s", err.message);
 		abx_groups_check_names(server);
 		if (server->daemon)
 			abx_rundir_trim_log();

@@ -158,7 +158,9 @@ subtest 'names that are deleted' => sub {
 	}
 	ok AbxServer::wait_for(sub { !AbxServer::is_alive($old) }), 'the old responder has gone';
 
-	system 'rm', '-rf', $server->run;
+	unlink $server->run . '/abxd.pid';
+	ok AbxServer::wait_for(sub { -s $server->run . '/abxd.pid' }), 'the pid is written again';
+	rename $server->run, $server->dir . '/gone';
 	ok AbxServer::wait_for(sub { -S $server->run . '/core.sock' && -e $server->run . '/abxd.pid' }), 'the whole directory, too';
 	ok AbxServer::wait_for(sub { $server->get('/health')->{status} == 200 }), '/health answers again';
 	my $other = AbxServer->prepare(env => { ABX_RUN_DIR => $server->run });
