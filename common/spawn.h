@@ -23,12 +23,15 @@ struct abx_env {
 	size_t n;
 };
 
-/* The base environment. */
+/* The base environment and what POST /env has set. -1 when out of memory. */
 int abx_env_init(struct abx_env *env);
 
 /* Set a variable, replacing one of that name. -1 when out of memory. */
 int abx_env_set(struct abx_env *env, const char *name, const char *value);
 const char *abx_env_get(const struct abx_env *env, const char *name);
+
+/* Leave out every variable whose name begins with `prefix`. */
+void abx_env_drop(struct abx_env *env, const char *prefix);
 void abx_env_release(struct abx_env *env);
 #define abx_auto_env __attribute__((cleanup(abx_env_release)))
 
