@@ -45,6 +45,7 @@ struct abx_spawn {
 	int client_fd;            /* the request's socket, or -1: when the client has gone the child and its descendants are killed */
 	const void *input;        /* standard input, or NULL: /dev/null */
 	size_t input_len;
+	bool raw;                 /* keep the output byte for byte: it is read by a parser, and not by a caller */
 };
 
 enum abx_spawn_end { ABX_SPAWN_EXITED, ABX_SPAWN_TIMED_OUT, ABX_SPAWN_CLIENT_GONE, ABX_SPAWN_STOPPED };
@@ -52,7 +53,7 @@ enum abx_spawn_end { ABX_SPAWN_EXITED, ABX_SPAWN_TIMED_OUT, ABX_SPAWN_CLIENT_GON
 struct abx_spawn_result {
 	enum abx_spawn_end end;
 	int exit_code;              /* of an exited child; killed by signal N is -N */
-	struct abx_strbuf out, err; /* as the bytes came, made valid UTF-8; cut on a character's edge */
+	struct abx_strbuf out, err; /* as the bytes came, made valid UTF-8 (unless raw); cut on a character's edge */
 	bool truncated;             /* bytes beyond max_output were dropped, on either stream */
 };
 

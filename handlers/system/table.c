@@ -1,6 +1,8 @@
 /* The system group: facts about the machine. */
 #include "handlers/tables.h"
 
+#include "handlers/system/handlers.h"
+
 static const struct abx_arg env_args[] = {
 	{ "filter", ABX_ARG_STRING, false, NULL },
 };
@@ -20,7 +22,7 @@ const struct abx_endpoint abx_rows_system[] = {
 		.method = ABX_GET,
 		.path = "/system/info",
 		.summary = "Operating system, processors, memory, disk.",
-		.flags = ABX_EP_PLANNED,
+		.fn = h_system_info,
 	},
 	{
 		.id = "system_metrics",
@@ -28,7 +30,7 @@ const struct abx_endpoint abx_rows_system[] = {
 		.method = ABX_GET,
 		.path = "/system/metrics",
 		.summary = "Load, memory, disk and uptime.",
-		.flags = ABX_EP_PLANNED,
+		.fn = h_system_metrics,
 	},
 	{
 		.id = "env_get",
