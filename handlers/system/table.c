@@ -39,7 +39,7 @@ const struct abx_endpoint abx_rows_system[] = {
 		.path = "/env",
 		.summary = "Environment variables, secrets left out.",
 		ABX_ARGS(env_args),
-		.flags = ABX_EP_PLANNED,
+		.fn = h_env_get,
 	},
 	{
 		.id = "env_set",
@@ -48,7 +48,7 @@ const struct abx_endpoint abx_rows_system[] = {
 		.path = "/env",
 		.summary = "Set environment variables for later children.",
 		ABX_ARGS(env_set_args),
-		.flags = ABX_EP_PLANNED,
+		.fn = h_env_set,
 	},
 	{
 		.id = "ports",
