@@ -56,7 +56,7 @@ const struct abx_endpoint abx_rows_system[] = {
 		.method = ABX_GET,
 		.path = "/ports",
 		.summary = "Listening TCP ports.",
-		.flags = ABX_EP_PLANNED,
+		.fn = h_ports,
 	},
 	{
 		.id = "packages",
@@ -65,7 +65,7 @@ const struct abx_endpoint abx_rows_system[] = {
 		.path = "/packages",
 		.summary = "Installed packages of pip or npm.",
 		ABX_ARGS(packages_args),
-		.flags = ABX_EP_PLANNED,
+		.fn = h_packages,
 		.limits = { .timeout_seconds = 10 },
 	},
 };
