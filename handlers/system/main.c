@@ -7,7 +7,7 @@ int main(int argc, char **argv)
 		.name = "abx-system",
 		.group = ABX_GROUP_SYSTEM,
 		.max_threads = 256, /* pip and npm are waited for */
-		.cage = ABX_CAGE_NO_NETWORK | ABX_CAGE_NO_ADMIN,
+		.cage = ABX_CAGE_NO_NETWORK | ABX_CAGE_SOCK_DIAG | ABX_CAGE_NO_ADMIN,
 	};
 
 	return abx_responder_main(argc, argv, &program);
