@@ -66,6 +66,8 @@ struct abx_spawn_result {
  */
 int abx_spawn_run(const struct abx_spawn *spawn, struct abx_spawn_result *ret_result, struct abx_err *err);
 void abx_spawn_result_release(struct abx_spawn_result *result);
+#define abx_auto_result       __attribute__((cleanup(abx_spawn_result_release)))
+#define ABX_SPAWN_RESULT_INIT { .out = ABX_STRBUF_INIT, .err = ABX_STRBUF_INIT }
 
 /* From now on no child is started, and every running abx_spawn_run ends with ABX_SPAWN_STOPPED. Async-signal-safe. */
 void abx_spawn_stop_all(void);

@@ -25,7 +25,4 @@ bool abx_tool_is_missing(const struct abx_err *err);
 /* The last line of what a failed program wrote to its standard error, without what is blank at its ends: for a message. Appends "no message" if there is none. */
 void abx_tool_last_line(const struct abx_spawn_result *result, struct abx_strbuf *out);
 
-#define abx_auto_result __attribute__((cleanup(abx_spawn_result_release)))
-#define ABX_SPAWN_RESULT_INIT { .out = ABX_STRBUF_INIT, .err = ABX_STRBUF_INIT }
-
 #endif
