@@ -42,7 +42,7 @@ const struct abx_endpoint abx_rows_dev_tools[] = {
 		.path = "/git/status",
 		.summary = "Branch and changed files of a repository.",
 		ABX_ARGS(status_args),
-		.flags = ABX_EP_PLANNED,
+		.fn = h_git_status,
 		.limits = { .timeout_seconds = 30 },
 	},
 	{
