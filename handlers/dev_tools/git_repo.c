@@ -27,10 +27,12 @@ void git_repo_release(struct git_repo *repo)
 /* What failed, in git's words, without what git says around it. */
 static void message_of(const struct abx_spawn_result *result, struct abx_strbuf *out)
 {
-	const char *fatal = strstr(result->err.buf, "fatal: ");
+	const char *line = strstr(result->err.buf, "fatal: ");
 
-	if (fatal)
-		abx_utf8_lossy(fatal + 7, strcspn(fatal + 7, "\n"), out);
+	if (!line && strncmp(result->err.buf, "error: ", 7) == 0)
+		line = result->err.buf;
+	if (line)
+		abx_utf8_lossy(line + 7, strcspn(line + 7, "\n"), out);
 	else
 		abx_tool_last_line(result, out);
 }

@@ -52,7 +52,7 @@ const struct abx_endpoint abx_rows_dev_tools[] = {
 		.path = "/git/diff",
 		.summary = "Differences of a repository.",
 		ABX_ARGS(diff_args),
-		.flags = ABX_EP_PLANNED,
+		.fn = h_git_diff,
 		.limits = { .timeout_seconds = 30, .max_output_bytes = 1048576 },
 	},
 };
