@@ -29,6 +29,22 @@ static struct abx_board *board_mmap(int fd, struct abx_err *err)
 	return at;
 }
 
+static int lock_init(pthread_mutex_t *lock)
+{
+	pthread_mutexattr_t attributes;
+	int rc = pthread_mutexattr_init(&attributes);
+
+	if (rc)
+		return rc;
+	rc = pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+	if (!rc)
+		rc = pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+	if (!rc)
+		rc = pthread_mutex_init(lock, &attributes);
+	pthread_mutexattr_destroy(&attributes);
+	return rc;
+}
+
 struct abx_board *abx_board_create(int *ret_fd, struct abx_err *err)
 {
 	abx_auto_fd int fd = memfd_create("abx-board", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -43,6 +59,12 @@ struct abx_board *abx_board_create(int *ret_fd, struct abx_err *err)
 	board = board_mmap(fd, err);
 	if (!board)
 		return NULL;
+	int rc = lock_init(&board->vars.lock);
+	if (rc) {
+		munmap(board, sizeof(*board));
+		abx_err_errno(err, rc, "Cannot make the board");
+		return NULL;
+	}
 	board->started_at = abx_clock_real();
 	board->started_ms = abx_clock_ms();
 	abx_id_hex(board->instance, INSTANCE_DIGITS);

@@ -5,6 +5,7 @@
 #ifndef ABX_BOARD_H
 #define ABX_BOARD_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -28,6 +29,18 @@ struct abx_board_child {
 	char invocation[33]; /* its INVOCATION_ID: finds descendants that left its process group */
 };
 
+/* What POST /env has set: see overrides.h. Memory that was never written takes none, so the room costs nothing until it is used. */
+#define ABX_BOARD_VARS ((size_t)1 << 20)
+
+struct abx_board_vars {
+	pthread_mutex_t lock; /* robust: whoever dies with it leaves the text that is in force as it was */
+	uint32_t current;     /* which text is in force */
+	struct {
+		uint32_t len;
+		char vars[ABX_BOARD_VARS]; /* "NAME=value", each with its NUL */
+	} texts[2];
+};
+
 #define ABX_BOARD_CHILDREN 2048
 #define ABX_BOARD_PEERS    4
 
@@ -39,6 +52,7 @@ struct abx_board {
 	uint32_t peer_uid;
 	_Atomic int32_t peers[ABX_BOARD_PEERS]; /* pids whose FastCGI connections are taken: the web server, and the core responders, which relay */
 	struct abx_board_child children[ABX_BOARD_CHILDREN];
+	struct abx_board_vars vars;
 };
 
 /* Make the board (abxd). Returns it, with its close-on-exec descriptor in *ret_fd, or NULL. */

@@ -1,6 +1,7 @@
 #include "common/cage.h"
 
 #include <errno.h>
+#include <linux/netlink.h>
 #include <linux/sched.h>
 #include <seccomp.h>
 #include <stddef.h>
@@ -14,6 +15,8 @@
 #define ADMIN   ABX_CAGE_NO_ADMIN
 #define EXEC    ABX_CAGE_NO_EXEC
 #define NETWORK ABX_CAGE_NO_NETWORK
+
+#define FAMILIES 64 /* of sockets; AF_MAX of today's kernels is below */
 
 /* A system call and the flags under which it is refused. By name: a call that this libseccomp or architecture does not have is no danger here. */
 struct refusal {
@@ -98,13 +101,31 @@ static void filter_release(scmp_filter_ctx *filter)
 		seccomp_release(*filter);
 }
 
+/*
+ * A rule compares each argument once, so where two families are let through the others are refused one by one. There are fewer than FAMILIES.
+ * Returns 0 or a negative errno.
+ */
+static int filter_add_network(scmp_filter_ctx filter, unsigned flags)
+{
+	int rc;
+
+	if (!(flags & ABX_CAGE_SOCK_DIAG))
+		return seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socket), 1, SCMP_CMP(0, SCMP_CMP_NE, AF_UNIX, 0));
+	rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socket), 1, SCMP_CMP(0, SCMP_CMP_GE, FAMILIES, 0));
+	for (unsigned family = 0; !rc && family < FAMILIES; family++)
+		if (family != AF_UNIX && family != AF_NETLINK)
+			rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socket), 1, SCMP_CMP(0, SCMP_CMP_EQ, family, 0));
+	return rc ? rc : seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socket), 2, SCMP_CMP(0, SCMP_CMP_EQ, AF_NETLINK, 0),
+					  SCMP_CMP(2, SCMP_CMP_NE, NETLINK_SOCK_DIAG, 0));
+}
+
 /* Rules on arguments. Returns 0 or a negative errno. */
 static int filter_add_arguments(scmp_filter_ctx filter, unsigned flags)
 {
 	int rc = 0;
 
 	if (flags & NETWORK)
-		rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socket), 1, SCMP_CMP(0, SCMP_CMP_NE, AF_UNIX, 0));
+		rc = filter_add_network(filter, flags);
 	if (rc || !(flags & ADMIN))
 		return rc;
 	for (size_t i = 0; !rc && i < ABX_N(new_namespaces); i++)

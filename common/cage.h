@@ -13,6 +13,7 @@ enum abx_cage_flags {
 	ABX_CAGE_NO_EXEC = 1 << 0,    /* execve and execveat are refused */
 	ABX_CAGE_NO_NETWORK = 1 << 1, /* socket(2) for anything but AF_UNIX is refused */
 	ABX_CAGE_NO_ADMIN = 1 << 2,   /* ptrace, mount, bpf, kernel modules, kexec, io_uring, keyctl, … are refused */
+	ABX_CAGE_SOCK_DIAG = 1 << 3,  /* with NO_NETWORK: the kernel may still be asked for its table of sockets (sock_diag(7)), as ss does */
 };
 
 /*

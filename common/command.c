@@ -44,9 +44,21 @@ static int cut_short(struct abx_request *req, const struct abx_spawn_result *res
 int abx_command_run(struct abx_request *req, char *const *argv, struct abx_spawn_result *ret_result,
 		    struct abx_err *err)
 {
+	return abx_command_run_input(req, argv, NULL, 0, ret_result, err);
+}
+
+int abx_command_run_input(struct abx_request *req, char *const *argv, const char *input, size_t len,
+			  struct abx_spawn_result *ret_result, struct abx_err *err)
+{
 	abx_auto_path struct abx_path cwd = ABX_PATH_INIT;
 	abx_auto_env struct abx_env env = { 0 };
-	struct abx_spawn spawn = { .argv = argv, .env = &env, .client_fd = req->io->client_fd };
+	struct abx_spawn spawn = {
+		.argv = argv,
+		.env = &env,
+		.client_fd = req->io->client_fd,
+		.input = input,
+		.input_len = len,
+	};
 	char seconds[32];
 
 	if (open_cwd(req, &cwd, err) < 0 || make_env(req, &env, err) < 0)
@@ -66,6 +78,12 @@ int abx_command_run(struct abx_request *req, char *const *argv, struct abx_spawn
 void abx_command_write(struct abx_json_writer *jw, const struct abx_spawn_result *result)
 {
 	abx_jw_object(jw);
+	abx_command_write_members(jw, result);
+	abx_jw_object_end(jw);
+}
+
+void abx_command_write_members(struct abx_json_writer *jw, const struct abx_spawn_result *result)
+{
 	abx_jw_key(jw, "stdout");
 	abx_jw_stringn(jw, result->out.buf, result->out.len);
 	abx_jw_key(jw, "stderr");
@@ -73,5 +91,4 @@ void abx_command_write(struct abx_json_writer *jw, const struct abx_spawn_result
 	abx_jw_kint(jw, "exit_code", result->exit_code);
 	if (result->truncated)
 		abx_jw_kbool(jw, "truncated", true);
-	abx_jw_object_end(jw);
 }

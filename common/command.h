@@ -13,7 +13,14 @@
 int abx_command_run(struct abx_request *req, char *const *argv, struct abx_spawn_result *ret_result,
 		    struct abx_err *err);
 
+/* The same with `len` bytes of standard input. */
+int abx_command_run_input(struct abx_request *req, char *const *argv, const char *input, size_t len, struct abx_spawn_result *ret_result,
+			  struct abx_err *err);
+
 /* {"stdout", "stderr", "exit_code"} and, where output was dropped, "truncated". */
 void abx_command_write(struct abx_json_writer *jw, const struct abx_spawn_result *result);
+
+/* The same without the braces. */
+void abx_command_write_members(struct abx_json_writer *jw, const struct abx_spawn_result *result);
 
 #endif

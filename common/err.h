@@ -18,6 +18,7 @@ enum abx_error {
 	ABX_E_VALUE,                 /* 400 ValueError */
 	ABX_E_DUPLICATE_PARAMETER,   /* 400 duplicate_parameter */
 	ABX_E_AMBIGUOUS_CREDENTIALS, /* 400 ambiguous_credentials */
+	ABX_E_GIT,                   /* 400 GitError */
 	ABX_E_UNAUTHORIZED,          /* 401 AuthError */
 	ABX_E_FORBIDDEN,             /* 403 PermissionError, no code */
 	ABX_E_ORIGIN,                /* 403 origin_not_allowed */

@@ -76,6 +76,9 @@ void abx_jw_kstring(struct abx_json_writer *jw, const char *key, const char *val
 void abx_jw_kint(struct abx_json_writer *jw, const char *key, int64_t value);
 void abx_jw_kbool(struct abx_json_writer *jw, const char *key, bool value);
 
+/* Rounded to so many places as Python's round() does it: the double next to the exact decimal. */
+void abx_jw_krounded(struct abx_json_writer *jw, const char *key, double value, int places);
+
 /* Append a double as Python's repr prints it: "0.07", "1e-05", "3.0", "1e+16". */
 void abx_json_repr(double value, struct abx_strbuf *out);
 

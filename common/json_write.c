@@ -302,3 +302,12 @@ void abx_jw_kbool(struct abx_json_writer *jw, const char *key, bool value)
 	abx_jw_key(jw, key);
 	abx_jw_bool(jw, value);
 }
+
+void abx_jw_krounded(struct abx_json_writer *jw, const char *key, double value, int places)
+{
+	char text[352]; /* the largest double has 309 digits before the point */
+
+	snprintf(text, sizeof(text), "%.*f", places, value);
+	abx_jw_key(jw, key);
+	abx_jw_double(jw, strtod(text, NULL));
+}

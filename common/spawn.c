@@ -34,6 +34,7 @@ struct stream {
 	int fd;
 	struct abx_utf8 decoder;
 	struct abx_strbuf *text;
+	bool raw;
 	size_t room; /* bytes that are still kept */
 	bool cut;
 };
@@ -303,7 +304,10 @@ static void stream_keep(struct stream *stream, const char *data, size_t len)
 	size_t kept = len < stream->room ? len : stream->room;
 
 	stream->room -= kept;
-	abx_utf8_feed(&stream->decoder, data, kept, stream->text);
+	if (stream->raw)
+		abx_strbuf_add(stream->text, data, kept);
+	else
+		abx_utf8_feed(&stream->decoder, data, kept, stream->text);
 	/* Out of memory is a cut as well. */
 	if (kept < len || stream->text->failed)
 		stream->cut = true;
@@ -510,8 +514,8 @@ int abx_spawn_run(const struct abx_spawn *spawn, struct abx_spawn_result *ret_re
 	if (child_start(spawn, &run.child, err) < 0)
 		return -1;
 	run.buf = buf;
-	run.out = (struct stream){ .fd = run.child.out_fd, .text = &result.out, .room = spawn->max_output };
-	run.err = (struct stream){ .fd = run.child.err_fd, .text = &result.err, .room = spawn->max_output };
+	run.out = (struct stream){ .fd = run.child.out_fd, .text = &result.out, .raw = spawn->raw, .room = spawn->max_output };
+	run.err = (struct stream){ .fd = run.child.err_fd, .text = &result.err, .raw = spawn->raw, .room = spawn->max_output };
 	result.end = run_watch(&run, deadline_us(spawn->timeout));
 	run_finish(&run, &result);
 	*ret_result = result;

@@ -23,12 +23,15 @@ struct abx_env {
 	size_t n;
 };
 
-/* The base environment. */
+/* The base environment and what POST /env has set. -1 when out of memory. */
 int abx_env_init(struct abx_env *env);
 
 /* Set a variable, replacing one of that name. -1 when out of memory. */
 int abx_env_set(struct abx_env *env, const char *name, const char *value);
 const char *abx_env_get(const struct abx_env *env, const char *name);
+
+/* Leave out every variable whose name begins with `prefix`. */
+void abx_env_drop(struct abx_env *env, const char *prefix);
 void abx_env_release(struct abx_env *env);
 #define abx_auto_env __attribute__((cleanup(abx_env_release)))
 
@@ -42,6 +45,7 @@ struct abx_spawn {
 	int client_fd;            /* the request's socket, or -1: when the client has gone the child and its descendants are killed */
 	const void *input;        /* standard input, or NULL: /dev/null */
 	size_t input_len;
+	bool raw;                 /* keep the output byte for byte: it is read by a parser, and not by a caller */
 };
 
 enum abx_spawn_end { ABX_SPAWN_EXITED, ABX_SPAWN_TIMED_OUT, ABX_SPAWN_CLIENT_GONE, ABX_SPAWN_STOPPED };
@@ -49,7 +53,7 @@ enum abx_spawn_end { ABX_SPAWN_EXITED, ABX_SPAWN_TIMED_OUT, ABX_SPAWN_CLIENT_GON
 struct abx_spawn_result {
 	enum abx_spawn_end end;
 	int exit_code;              /* of an exited child; killed by signal N is -N */
-	struct abx_strbuf out, err; /* as the bytes came, made valid UTF-8; cut on a character's edge */
+	struct abx_strbuf out, err; /* as the bytes came, made valid UTF-8 (unless raw); cut on a character's edge */
 	bool truncated;             /* bytes beyond max_output were dropped, on either stream */
 };
 
@@ -62,6 +66,8 @@ struct abx_spawn_result {
  */
 int abx_spawn_run(const struct abx_spawn *spawn, struct abx_spawn_result *ret_result, struct abx_err *err);
 void abx_spawn_result_release(struct abx_spawn_result *result);
+#define abx_auto_result       __attribute__((cleanup(abx_spawn_result_release)))
+#define ABX_SPAWN_RESULT_INIT { .out = ABX_STRBUF_INIT, .err = ABX_STRBUF_INIT }
 
 /* From now on no child is started, and every running abx_spawn_run ends with ABX_SPAWN_STOPPED. Async-signal-safe. */
 void abx_spawn_stop_all(void);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/auto.h"
+#include "common/overrides.h"
 
 /* The server's own settings, its token among them, stop here whatever the base environment holds. */
 static bool is_private(const char *var)
@@ -44,6 +45,22 @@ static int env_put(struct abx_env *env, size_t i, char *var)
 	return 0;
 }
 
+/* What POST /env has set, for every child of every group. */
+static int add_overrides(struct abx_env *env)
+{
+	abx_auto_strbuf struct abx_strbuf vars = ABX_STRBUF_INIT;
+
+	if (abx_overrides_read(abx_spawn_door.board, &vars) < 0)
+		return -1;
+	for (const char *var = vars.buf; var < vars.buf + vars.len; var += strlen(var) + 1) {
+		char *copy = is_private(var) ? NULL : strdup(var);
+
+		if (!is_private(var) && (!copy || env_put(env, env_find(env, var, strcspn(var, "=")), copy) < 0))
+			return -1;
+	}
+	return 0;
+}
+
 int abx_env_init(struct abx_env *env)
 {
 	size_t n = 0;
@@ -64,7 +81,10 @@ int abx_env_init(struct abx_env *env)
 		}
 		env->n++;
 	}
-	return 0;
+	if (add_overrides(env) == 0)
+		return 0;
+	abx_env_release(env);
+	return -1;
 }
 
 int abx_env_set(struct abx_env *env, const char *name, const char *value)
@@ -85,6 +105,21 @@ const char *abx_env_get(const struct abx_env *env, const char *name)
 	size_t len = strlen(name), i = env_find(env, name, len);
 
 	return i < env->n ? env->vars[i] + len + 1 : NULL;
+}
+
+void abx_env_drop(struct abx_env *env, const char *prefix)
+{
+	size_t len = strlen(prefix), kept = 0;
+
+	for (size_t i = 0; i < env->n; i++) {
+		if (strncmp(env->vars[i], prefix, len) == 0)
+			free(env->vars[i]);
+		else
+			env->vars[kept++] = env->vars[i];
+	}
+	env->n = kept;
+	if (env->vars)
+		env->vars[kept] = NULL;
 }
 
 void abx_env_release(struct abx_env *env)

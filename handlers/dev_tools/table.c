@@ -1,10 +1,14 @@
 /* The dev_tools group: code runs and git. */
 #include "handlers/tables.h"
 
+#include "handlers/dev_tools/handlers.h"
+
 static const struct abx_arg code_args[] = {
 	{ "code", ABX_ARG_DATA, true, NULL },
 	{ "language", ABX_ARG_STRING, false, "\"python\"" },
 	{ "timeout", ABX_ARG_TIMEOUT, false, "30" },
+	{ "cwd", ABX_ARG_PATH, false, NULL },
+	{ "env", ABX_ARG_ENV, false, NULL },
 };
 
 static const struct abx_arg status_args[] = {
@@ -27,8 +31,8 @@ const struct abx_endpoint abx_rows_dev_tools[] = {
 		.path = "/code/run",
 		.summary = "Run a piece of Python, JavaScript or shell.",
 		ABX_ARGS(code_args),
-		.flags = ABX_EP_PLANNED,
-		.limits = { .timeout_seconds = 300 },
+		.fn = h_code_run,
+		.limits = { .timeout_seconds = 300, .max_output_bytes = 67108864 },
 		.cut = cut_code,
 	},
 	{
@@ -38,7 +42,7 @@ const struct abx_endpoint abx_rows_dev_tools[] = {
 		.path = "/git/status",
 		.summary = "Branch and changed files of a repository.",
 		ABX_ARGS(status_args),
-		.flags = ABX_EP_PLANNED,
+		.fn = h_git_status,
 		.limits = { .timeout_seconds = 30 },
 	},
 	{
@@ -48,7 +52,7 @@ const struct abx_endpoint abx_rows_dev_tools[] = {
 		.path = "/git/diff",
 		.summary = "Differences of a repository.",
 		ABX_ARGS(diff_args),
-		.flags = ABX_EP_PLANNED,
+		.fn = h_git_diff,
 		.limits = { .timeout_seconds = 30, .max_output_bytes = 1048576 },
 	},
 };

@@ -1,6 +1,8 @@
 /* The system group: facts about the machine. */
 #include "handlers/tables.h"
 
+#include "handlers/system/handlers.h"
+
 static const struct abx_arg env_args[] = {
 	{ "filter", ABX_ARG_STRING, false, NULL },
 };
@@ -20,7 +22,7 @@ const struct abx_endpoint abx_rows_system[] = {
 		.method = ABX_GET,
 		.path = "/system/info",
 		.summary = "Operating system, processors, memory, disk.",
-		.flags = ABX_EP_PLANNED,
+		.fn = h_system_info,
 	},
 	{
 		.id = "system_metrics",
@@ -28,7 +30,7 @@ const struct abx_endpoint abx_rows_system[] = {
 		.method = ABX_GET,
 		.path = "/system/metrics",
 		.summary = "Load, memory, disk and uptime.",
-		.flags = ABX_EP_PLANNED,
+		.fn = h_system_metrics,
 	},
 	{
 		.id = "env_get",
@@ -37,7 +39,7 @@ const struct abx_endpoint abx_rows_system[] = {
 		.path = "/env",
 		.summary = "Environment variables, secrets left out.",
 		ABX_ARGS(env_args),
-		.flags = ABX_EP_PLANNED,
+		.fn = h_env_get,
 	},
 	{
 		.id = "env_set",
@@ -46,7 +48,7 @@ const struct abx_endpoint abx_rows_system[] = {
 		.path = "/env",
 		.summary = "Set environment variables for later children.",
 		ABX_ARGS(env_set_args),
-		.flags = ABX_EP_PLANNED,
+		.fn = h_env_set,
 	},
 	{
 		.id = "ports",
@@ -54,7 +56,7 @@ const struct abx_endpoint abx_rows_system[] = {
 		.method = ABX_GET,
 		.path = "/ports",
 		.summary = "Listening TCP ports.",
-		.flags = ABX_EP_PLANNED,
+		.fn = h_ports,
 	},
 	{
 		.id = "packages",
@@ -63,7 +65,7 @@ const struct abx_endpoint abx_rows_system[] = {
 		.path = "/packages",
 		.summary = "Installed packages of pip or npm.",
 		ABX_ARGS(packages_args),
-		.flags = ABX_EP_PLANNED,
+		.fn = h_packages,
 		.limits = { .timeout_seconds = 10 },
 	},
 };

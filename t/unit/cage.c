@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/netlink.h>
 #include <pthread.h>
 #include <sched.h>
 #include <spawn.h>
@@ -248,6 +249,36 @@ static int inherited(const void *arg)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 200;
 }
 
+static int try_socket(int family, int protocol)
+{
+	int fd = socket(family, SOCK_RAW, protocol);
+
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 ? errno : 0;
+}
+
+/* The table of sockets can be asked for, and nothing else of the network. Returns 0, or the number of the check that failed. */
+static int only_sock_diag(const void *arg)
+{
+	struct abx_err err;
+	int pair[2];
+
+	(void)arg;
+	if (abx_cage_enter(NETWORK | ABX_CAGE_SOCK_DIAG, &err) < 0)
+		return 201;
+	for (int family = 0; family < 80; family++)
+		if (family != AF_UNIX && family != AF_NETLINK && try_socket(family, 0) != EPERM)
+			return 1;
+	if (try_socket(-1, 0) != EPERM || syscall(SYS_socket, 0x100000000UL | AF_INET, SOCK_STREAM, 0) >= 0)
+		return 2;
+	if (try_socket(AF_NETLINK, NETLINK_ROUTE) != EPERM || try_socket(AF_NETLINK, NETLINK_AUDIT) != EPERM)
+		return 3;
+	if (try_socket(AF_NETLINK, NETLINK_SOCK_DIAG) == EPERM)
+		return 4;
+	return socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0 ? 5 : 0;
+}
+
 static void test_state(void)
 {
 	static const unsigned none = 0, exec = EXEC, admin = ADMIN | NETWORK, all = ALL;
@@ -260,6 +291,7 @@ static void test_state(void)
 	is_int(in_child(daily_work, &admin), 0, "daily work without network and administration");
 	is_int(in_child(daily_work, &all), 0, "daily work under all flags");
 	is_int(in_child(inherited, NULL), EPERM, "children inherit the filter");
+	is_int(in_child(only_sock_diag, NULL), 0, "with the table of sockets let through, nothing else of the network is");
 	if (geteuid() == 0) {
 		is_int(in_child(as_nobody, &admin), 0, "an ordinary user can have the filter as well");
 		is_int(in_child(as_nobody, &all), 0, "under all flags, too");

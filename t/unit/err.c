@@ -15,6 +15,7 @@ static const struct {
 	{ ABX_E_VALUE, 400, "ValueError", NULL },
 	{ ABX_E_DUPLICATE_PARAMETER, 400, "ValueError", "duplicate_parameter" },
 	{ ABX_E_AMBIGUOUS_CREDENTIALS, 400, "ValueError", "ambiguous_credentials" },
+	{ ABX_E_GIT, 400, "GitError", NULL },
 	{ ABX_E_UNAUTHORIZED, 401, "AuthError", "unauthorized" },
 	{ ABX_E_FORBIDDEN, 403, "PermissionError", NULL },
 	{ ABX_E_ORIGIN, 403, "PermissionError", "origin_not_allowed" },

@@ -1,0 +1,99 @@
+#include "common/workdir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/ids.h"
+#include "common/paths.h"
+
+/* The name says whose it is: "work-<pid>-<random digits>". */
+#define PREFIX "work-"
+#define DIGITS 16
+
+/* It holds files and links only, no directories. */
+static void empty(int fd)
+{
+	int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	abx_auto_dir DIR *names = copy < 0 ? NULL : fdopendir(copy);
+	struct dirent *entry;
+
+	if (!names && copy >= 0)
+		close(copy);
+	while (names && (entry = readdir(names)))
+		unlinkat(fd, entry->d_name, 0);
+}
+
+int abx_workdir_make(const char *run_dir, struct abx_workdir *ret_dir, struct abx_err *err)
+{
+	abx_auto_workdir struct abx_workdir dir = ABX_WORKDIR_INIT;
+	char digits[DIGITS + 1];
+
+	abx_id_hex(digits, DIGITS);
+	if (asprintf(&dir.path, "%s/" PREFIX "%d-%s", run_dir, (int)getpid(), digits) < 0) {
+		dir.path = NULL;
+		return abx_err_set(err, ABX_E_INTERNAL, "Out of memory");
+	}
+	if (mkdir(dir.path, 0700) < 0)
+		return abx_err_errno(err, errno, "Cannot make a working directory");
+	dir.fd = open(dir.path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir.fd < 0)
+		return abx_err_errno(err, errno, "Cannot make a working directory");
+	*ret_dir = dir;
+	dir = (struct abx_workdir)ABX_WORKDIR_INIT;
+	return 0;
+}
+
+int abx_workdir_write(const struct abx_workdir *dir, const char *name, const char *text, size_t len, struct abx_err *err)
+{
+	abx_auto_fd int fd = openat(dir->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd < 0 || abx_write_all(fd, text, len) < 0)
+		return abx_err_errno(err, errno, "Cannot write to the working directory");
+	return 0;
+}
+
+int abx_workdir_link(const struct abx_workdir *dir, const char *name, const char *target, struct abx_err *err)
+{
+	if (symlinkat(target, dir->fd, name) < 0)
+		return abx_err_errno(err, errno, "Cannot write to the working directory");
+	return 0;
+}
+
+void abx_workdir_release(struct abx_workdir *dir)
+{
+	if (dir->fd >= 0) {
+		empty(dir->fd);
+		close(dir->fd);
+	}
+	if (dir->path)
+		rmdir(dir->path);
+	free(dir->path);
+	*dir = (struct abx_workdir)ABX_WORKDIR_INIT;
+}
+
+void abx_workdir_sweep(const char *run_dir)
+{
+	int fd = open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	abx_auto_dir DIR *names = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	if (!names && fd >= 0)
+		close(fd);
+	while (names && (entry = readdir(names))) {
+		int pid;
+
+		if (sscanf(entry->d_name, PREFIX "%d-", &pid) != 1 || kill(pid, 0) == 0 || errno != ESRCH)
+			continue;
+		abx_auto_fd int left = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (left < 0)
+			continue;
+		empty(left);
+		unlinkat(fd, entry->d_name, AT_REMOVEDIR);
+	}
+}
