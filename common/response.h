@@ -21,6 +21,7 @@ struct abx_response {
 	enum abx_response_state state;
 	int status;                /* 0 before the header went out */
 	int64_t length, sent;      /* announced and sent bytes of the body; length -1: not announced */
+	bool head;                 /* the answer to a HEAD: the body is counted and not sent */
 	struct abx_strbuf headers; /* lines that were added */
 };
 

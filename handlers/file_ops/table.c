@@ -8,6 +8,17 @@ static const struct abx_arg upload_args[] = {
 	{ "content_base64", ABX_ARG_DATA, true, NULL },
 };
 
+static const struct abx_arg raw_upload_args[] = {
+	{ "path", ABX_ARG_PATH, true, NULL },
+	{ "mode", ABX_ARG_STRING, false, NULL },
+	{ "overwrite", ABX_ARG_BOOL, false, "true" },
+};
+
+static const struct abx_arg download_args[] = {
+	{ "path", ABX_ARG_PATH, true, NULL },
+	{ "raw", ABX_ARG_BOOL, false, "false" },
+};
+
 static const struct abx_arg path_args[] = {
 	{ "path", ABX_ARG_PATH, true, NULL },
 };
@@ -30,7 +41,7 @@ static const struct abx_arg search_args[] = {
 };
 
 static const struct abx_arg archive_args[] = {
-	{ "paths", ABX_ARG_ARRAY, true, NULL },
+	{ "paths", ABX_ARG_PATHS, true, NULL },
 	{ "format", ABX_ARG_STRING, false, "\"tar.gz\"" },
 };
 
@@ -54,6 +65,8 @@ const struct abx_endpoint abx_rows_file_ops[] = {
 		.fn = h_upload,
 		.limits = { .max_bytes = ABX_LIMIT_UPLOAD },
 		.cut = cut_content_base64,
+		.raw_args = raw_upload_args,
+		.n_raw_args = ABX_N(raw_upload_args),
 	},
 	{
 		.id = "download",
@@ -61,8 +74,9 @@ const struct abx_endpoint abx_rows_file_ops[] = {
 		.method = ABX_GET,
 		.path = "/download",
 		.summary = "Read a file as base64.",
-		ABX_ARGS(path_args),
+		ABX_ARGS(download_args),
 		.fn = h_download,
+		.flags = ABX_EP_RAW_ANSWER,
 		.limits = { .max_bytes = ABX_LIMIT_UPLOAD },
 	},
 	{
@@ -131,6 +145,8 @@ const struct abx_endpoint abx_rows_file_ops[] = {
 		.flags = ABX_EP_PLANNED,
 		.limits = { .max_bytes = ABX_LIMIT_UPLOAD },
 		.cut = cut_content_base64,
+		.raw_args = raw_upload_args,
+		.n_raw_args = ABX_N(raw_upload_args),
 	},
 	{
 		.id = "download_stream",
@@ -138,7 +154,7 @@ const struct abx_endpoint abx_rows_file_ops[] = {
 		.method = ABX_GET,
 		.path = "/files/download-stream",
 		.summary = "Read a file as base64, with its size.",
-		ABX_ARGS(path_args),
+		ABX_ARGS(download_args),
 		.flags = ABX_EP_PLANNED,
 		.limits = { .max_bytes = ABX_LIMIT_UPLOAD },
 	},
