@@ -113,6 +113,18 @@ int abx_response_write(struct abx_response *res, const void *data, size_t len)
 	return 0;
 }
 
+int abx_response_file(struct abx_response *res, int fd, int64_t offset, int64_t length)
+{
+	if (res->state != ABX_RESPONSE_BODY)
+		return -1;
+	if (!res->head && res->io->ops->send_file(res->io, fd, offset, length) < 0) {
+		res->state = ABX_RESPONSE_BROKEN;
+		return -1;
+	}
+	res->sent += length;
+	return 0;
+}
+
 int abx_response_json(struct abx_response *res, int status, const struct abx_strbuf *body, struct abx_err *err)
 {
 	if (body->failed)

@@ -7,5 +7,7 @@
 ABX_HANDLER(upload);
 ABX_HANDLER(download);
 ABX_HANDLER(files_stat);
+ABX_HANDLER(upload_stream);
+ABX_HANDLER(download_stream);
 
 #endif

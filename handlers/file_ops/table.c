@@ -142,7 +142,7 @@ const struct abx_endpoint abx_rows_file_ops[] = {
 		.path = "/files/upload-stream",
 		.summary = "Write a file from base64, in pieces.",
 		ABX_ARGS(upload_args),
-		.flags = ABX_EP_PLANNED,
+		.fn = h_upload_stream,
 		.limits = { .max_bytes = ABX_LIMIT_UPLOAD },
 		.cut = cut_content_base64,
 		.raw_args = raw_upload_args,
@@ -155,7 +155,8 @@ const struct abx_endpoint abx_rows_file_ops[] = {
 		.path = "/files/download-stream",
 		.summary = "Read a file as base64, with its size.",
 		ABX_ARGS(download_args),
-		.flags = ABX_EP_PLANNED,
+		.fn = h_download_stream,
+		.flags = ABX_EP_RAW_ANSWER,
 		.limits = { .max_bytes = ABX_LIMIT_UPLOAD },
 	},
 	{
