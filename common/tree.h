@@ -49,11 +49,17 @@ int abx_tree_walk(const struct abx_tree *tree, struct abx_err *err);
 
 /*
  * Delete what `path` (resolved with ABX_PATH_NOFOLLOW) stands for: a file, a link itself, or a tree. It is the place that counts: what somebody
- * else puts there meanwhile is deleted too, or left, but never followed. ABX_E_PATH for a tree that holds a denied path; it is looked for first, and again at each step.
+ * else puts there meanwhile is deleted too, or left, but never followed. At a denied path it ends with ABX_E_PATH: ask abx_tree_check_denied first.
  */
 int abx_tree_delete(const struct abx_path *path, const struct abx_roots *roots, struct abx_err *err);
 
-/* -1 with ABX_E_PATH when the place, or anything below it, is under a deny glob. */
+/*
+ * Move what a rename cannot: copy `from` (resolved with ABX_PATH_NOFOLLOW) beside `to` under another name, put it in place, and delete the source. Modes, times, links and, for
+ * root, owners are kept. Until everything is copied nothing is changed, and nothing is left behind on failure. A directory only goes to where nothing is.
+ */
+int abx_tree_transfer(const struct abx_path *from, const struct abx_path *to, const struct abx_roots *roots, struct abx_err *err);
+
+/* -1 with ABX_E_PATH when anything below `path` is under a deny glob. */
 int abx_tree_check_denied(const struct abx_path *path, const struct abx_roots *roots, struct abx_err *err);
 
 /*

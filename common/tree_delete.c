@@ -241,8 +241,6 @@ int abx_tree_check_denied(const struct abx_path *path, const struct abx_roots *r
 
 int abx_tree_delete(const struct abx_path *path, const struct abx_roots *roots, struct abx_err *err)
 {
-	if (abx_tree_check_denied(path, roots, err) < 0)
-		return -1;
 	if (S_ISDIR(path->st.st_mode))
 		return delete_tree(path, roots, err);
 	if (unlinkat(path->parent_fd, path->name, 0) < 0 && errno != ENOENT)

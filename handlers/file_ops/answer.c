@@ -7,6 +7,7 @@
 #include "common/base64.h"
 #include "common/clock.h"
 #include "common/utf8.h"
+#include "handlers/file_ops/slots.h"
 
 void answer_path(struct abx_json_writer *jw, const char *key, const char *path)
 {
@@ -35,7 +36,54 @@ void answer_time(struct abx_json_writer *jw, const char *key, struct timespec ts
 	abx_jw_kstring(jw, key, iso);
 }
 
-const char *answer_list_type(mode_t mode)
+const char *answer_list_type(bool is_dir)
 {
-	return S_ISDIR(mode) ? "directory" : "file";
+	return is_dir ? "directory" : "file";
+}
+
+/* Bytes that are sent together. */
+#define PIECE ((size_t)64 << 10)
+
+void answer_stream_init(struct answer_stream *stream, struct abx_request *req)
+{
+	*stream = (struct answer_stream){ .req = req, .text = ABX_STRBUF_INIT, .slot = -1 };
+	stream->jw.out = &stream->text;
+}
+
+int answer_stream_flush(struct answer_stream *stream, struct abx_err *err)
+{
+	struct abx_response *res = &stream->req->res;
+
+	if (stream->text.failed)
+		return abx_err_set(err, ABX_E_INTERNAL, "Out of memory");
+	if (stream->text.len < PIECE)
+		return 0;
+	if (!stream->begun) {
+		stream->slot = slot_take(err);
+		if (stream->slot < 0)
+			return -1;
+		stream->begun = true;
+		if (abx_response_begin(res, 200, ABX_RESPONSE_JSON, -1) < 0)
+			return abx_err_set(err, ABX_E_GONE, "The client left");
+	}
+	if (abx_response_write(res, stream->text.buf, stream->text.len) < 0)
+		return abx_err_set(err, ABX_E_GONE, "The client left");
+	abx_strbuf_reset(&stream->text);
+	return 0;
+}
+
+int answer_stream_end(struct answer_stream *stream, struct abx_err *err)
+{
+	if (!stream->begun)
+		return abx_response_json(&stream->req->res, 200, &stream->text, err);
+	if (stream->text.failed)
+		return abx_err_set(err, ABX_E_INTERNAL, "Out of memory");
+	abx_response_write(&stream->req->res, stream->text.buf, stream->text.len);
+	return 0;
+}
+
+void answer_stream_release(struct answer_stream *stream)
+{
+	slot_release(&stream->slot);
+	abx_strbuf_release(&stream->text);
 }

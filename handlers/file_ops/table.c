@@ -86,7 +86,7 @@ const struct abx_endpoint abx_rows_file_ops[] = {
 		.path = "/files/list",
 		.summary = "The entries of a directory.",
 		ABX_ARGS(list_args),
-		.flags = ABX_EP_PLANNED,
+		.fn = h_files_list,
 		.limits = { .max_depth = 3 },
 	},
 	{
@@ -105,7 +105,7 @@ const struct abx_endpoint abx_rows_file_ops[] = {
 		.path = "/files/mkdir",
 		.summary = "Make a directory and its parents.",
 		ABX_ARGS(path_args),
-		.flags = ABX_EP_PLANNED,
+		.fn = h_files_mkdir,
 	},
 	{
 		.id = "files_delete",
@@ -114,7 +114,7 @@ const struct abx_endpoint abx_rows_file_ops[] = {
 		.path = "/files",
 		.summary = "Delete a file or a directory tree.",
 		ABX_ARGS(path_args),
-		.flags = ABX_EP_PLANNED,
+		.fn = h_files_delete,
 	},
 	{
 		.id = "files_move",
@@ -123,7 +123,7 @@ const struct abx_endpoint abx_rows_file_ops[] = {
 		.path = "/files/move",
 		.summary = "Move or rename a file or directory.",
 		ABX_ARGS(move_args),
-		.flags = ABX_EP_PLANNED,
+		.fn = h_files_move,
 	},
 	{
 		.id = "files_search",
@@ -132,7 +132,7 @@ const struct abx_endpoint abx_rows_file_ops[] = {
 		.path = "/files/search",
 		.summary = "Find files by name.",
 		ABX_ARGS(search_args),
-		.flags = ABX_EP_PLANNED,
+		.fn = h_files_search,
 		.limits = { .timeout_seconds = 10, .max_depth = 5 },
 	},
 	{
