@@ -166,7 +166,8 @@ const struct abx_endpoint abx_rows_file_ops[] = {
 		.path = "/files/archive",
 		.summary = "Pack paths into a tar.gz or zip archive.",
 		ABX_ARGS(archive_args),
-		.flags = ABX_EP_PLANNED,
+		.fn = h_files_archive,
+		.flags = ABX_EP_RAW_ANSWER,
 		.limits = { .max_bytes = 104857600, .max_files = 10000 },
 	},
 	{
