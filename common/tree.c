@@ -155,6 +155,8 @@ static int push(struct walk *w, int fd)
 	}
 	if (!why && fstat(fd, &st) < 0)
 		why = errno;
+	if (!why && w->tree->opened)
+		w->tree->opened(w->tree->opened_ctx, fd);
 	if (!why)
 		why = read_names(w, &level, max_depth == 0 || w->n + 1 < max_depth);
 	if (why) {

@@ -39,6 +39,9 @@ struct abx_tree {
 	unsigned flags;
 	abx_tree_visitor *visit;
 	void *ctx;
+	/* Called with each directory before its names are read; may be NULL. */
+	void (*opened)(void *ctx, int dir_fd);
+	void *opened_ctx;
 };
 
 /*

@@ -13,6 +13,7 @@ ABX_HANDLER(files_delete);
 ABX_HANDLER(files_move);
 ABX_HANDLER(files_search);
 ABX_HANDLER(files_archive);
+ABX_HANDLER(files_watch);
 ABX_HANDLER(upload_stream);
 ABX_HANDLER(download_stream);
 

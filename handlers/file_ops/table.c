@@ -177,7 +177,8 @@ const struct abx_endpoint abx_rows_file_ops[] = {
 		.path = "/files/watch",
 		.summary = "Changes below a directory, as events.",
 		ABX_ARGS(watch_args),
-		.flags = ABX_EP_STREAM | ABX_EP_PLANNED,
+		.fn = h_files_watch,
+		.flags = ABX_EP_STREAM,
 	},
 };
 
