@@ -32,6 +32,22 @@ static int check_string(const struct abx_arg *arg, const json_t *value, struct a
 	return 0;
 }
 
+static int check_paths(const struct abx_arg *arg, const json_t *value, struct abx_err *err)
+{
+	const struct abx_arg item_arg = { .name = arg->name, .type = ABX_ARG_PATH };
+	const json_t *item;
+	size_t i;
+
+	if (!json_is_array(value))
+		return wrong_type(arg, "a list of strings", value, err);
+	if (json_array_size(value) == 0)
+		return abx_err_set(err, ABX_E_VALUE, "%s: must not be empty", arg->name);
+	json_array_foreach(value, i, item)
+		if (check_string(&item_arg, item, err) < 0)
+			return -1;
+	return 0;
+}
+
 /* Names that begin with ABX_ are the server's own; the others are the caller's business (contract, section 8 "Process"). */
 static int check_env(const struct abx_arg *arg, json_t *value, struct abx_err *err)
 {
@@ -63,6 +79,8 @@ static int check_value(const struct abx_arg *arg, json_t *value, struct abx_err 
 	case ABX_ARG_DATA:
 	case ABX_ARG_PATH:
 		return check_string(arg, value, err);
+	case ABX_ARG_PATHS:
+		return check_paths(arg, value, err);
 	case ABX_ARG_INT:
 		return json_is_integer(value) ? 0 : wrong_type(arg, "an integer", value, err);
 	case ABX_ARG_NUMBER:
@@ -82,27 +100,49 @@ static int check_value(const struct abx_arg *arg, json_t *value, struct abx_err 
 	return 0;
 }
 
-/* The twin of a path argument: the bytes of a name that is not UTF-8. Replaces it by the path itself. */
+/* The bytes that a base64 string holds, as a string that need not be UTF-8. NULL: it is no base64, or no string. */
+static json_t *decode_name(const json_t *text)
+{
+	size_t len = json_string_length(text);
+	abx_auto_free char *bytes = json_is_string(text) ? malloc(ABX_BASE64_DECODED(len)) : NULL;
+	ssize_t n = bytes ? abx_base64_decode(json_string_value(text), len, bytes) : -1;
+
+	return n < 0 ? NULL : json_stringn_nocheck(bytes, (size_t)n);
+}
+
+static json_t *decode_names(const json_t *list)
+{
+	json_auto_t *names = json_array();
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach(list, i, item)
+		if (json_array_append_new(names, decode_name(item)) < 0)
+			return NULL;
+	return ABX_STEAL(names);
+}
+
+/* The twin of a path argument: the bytes of a name that is not UTF-8, or of a list of names. Replaces it by the path itself. */
 static int take_twin(json_t *args, const struct abx_arg *arg, struct abx_err *err)
 {
+	bool list = arg->type == ABX_ARG_PATHS;
 	abx_auto_strbuf struct abx_strbuf twin = ABX_STRBUF_INIT;
-	abx_auto_free char *bytes = NULL;
 	const json_t *value;
-	ssize_t len;
+	json_t *path;
 
 	abx_strbuf_addf(&twin, "%s_base64", arg->name);
 	value = json_object_get(args, twin.buf);
 	if (!value || json_is_null(value))
 		return 0;
-	if (!json_is_string(value))
-		return abx_err_set(err, ABX_E_VALUE, "%s: must be a string, not %s", twin.buf, abx_json_type_name(value));
+	if (list ? !json_is_array(value) : !json_is_string(value))
+		return abx_err_set(err, ABX_E_VALUE, "%s: must be %s, not %s", twin.buf, list ? "a list of strings" : "a string",
+				   abx_json_type_name(value));
 	if (json_object_get(args, arg->name) && !json_is_null(json_object_get(args, arg->name)))
 		return abx_err_set(err, ABX_E_VALUE, "%s: give either %s or %s, not both", arg->name, arg->name, twin.buf);
-	bytes = malloc(ABX_BASE64_DECODED(json_string_length(value)));
-	len = bytes ? abx_base64_decode(json_string_value(value), json_string_length(value), bytes) : -1;
-	if (len < 0)
+	path = list ? decode_names(value) : decode_name(value);
+	if (!path)
 		return abx_err_set(err, ABX_E_VALUE, "%s: is not valid base64", twin.buf);
-	json_object_set_new(args, arg->name, json_stringn_nocheck(bytes, (size_t)len));
+	json_object_set_new(args, arg->name, path);
 	return 0;
 }
 
@@ -116,7 +156,7 @@ static int check_arg(json_t *args, const struct abx_arg *arg, struct abx_err *er
 {
 	json_t *value;
 
-	if (arg->type == ABX_ARG_PATH && take_twin(args, arg, err) < 0)
+	if ((arg->type == ABX_ARG_PATH || arg->type == ABX_ARG_PATHS) && take_twin(args, arg, err) < 0)
 		return -1;
 	value = json_object_get(args, arg->name);
 	if (value && (json_is_null(value) || is_no_timeout(arg, value))) {
@@ -150,11 +190,6 @@ static json_t *integer_from_text(const char *text)
 	return *text && !*end && !errno ? json_integer(number) : NULL;
 }
 
-static bool true_from_text(const char *text)
-{
-	return strcasecmp(text, "true") == 0 || strcasecmp(text, "yes") == 0 || strcmp(text, "1") == 0;
-}
-
 /* A query parameter as the JSON value that its row wants. */
 static int query_value(const struct abx_arg *arg, const struct abx_query_param *param, json_t **ret_value,
 		       struct abx_err *err)
@@ -172,11 +207,12 @@ static int query_value(const struct abx_arg *arg, const struct abx_query_param *
 			return abx_err_set(err, ABX_E_VALUE, "%s: must be a number", arg->name);
 		return 0;
 	case ABX_ARG_BOOL:
-		*ret_value = json_boolean(true_from_text(param->value));
+		*ret_value = json_boolean(abx_text_is_true(param->value));
 		return 0;
 	case ABX_ARG_STRING:
 	case ABX_ARG_DATA:
 	case ABX_ARG_PATH:
+	case ABX_ARG_PATHS:
 	case ABX_ARG_OBJECT:
 	case ABX_ARG_ARRAY:
 	case ABX_ARG_ENV:
@@ -188,16 +224,18 @@ static int query_value(const struct abx_arg *arg, const struct abx_query_param *
 	return 0;
 }
 
-static int add_query(const struct abx_request *req, json_t *args, struct abx_err *err)
+static int add_query(const struct abx_request *req, const struct abx_arg *specs, size_t n, json_t *args,
+		     struct abx_err *err)
 {
+	/* A POST of JSON takes its arguments from the body alone; a repeated parameter is refused all the same. */
+	size_t wanted = req->endpoint->method != ABX_POST || req->raw_body ? n : 0;
 	struct abx_query query;
 	int result = 0;
 
 	if (abx_query_parse(req->query, &query, err) < 0)
 		return -1;
-	/* A POST takes its arguments from the body alone; a repeated parameter is refused all the same. */
-	for (size_t i = 0; i < req->endpoint->n_args && req->endpoint->method != ABX_POST && result == 0; i++) {
-		const struct abx_arg *arg = &req->endpoint->args[i];
+	for (size_t i = 0; i < wanted && result == 0; i++) {
+		const struct abx_arg *arg = &specs[i];
 		const struct abx_query_param *param = abx_query_find(&query, arg->name);
 		json_t *value = NULL;
 
@@ -226,10 +264,13 @@ int abx_args_check_list(json_t *args, const struct abx_arg *specs, size_t n, str
 
 int abx_args_check(struct abx_request *req, json_t *body, struct abx_err *err)
 {
+	const struct abx_arg *specs = req->raw_body ? req->endpoint->raw_args : req->endpoint->args;
+	size_t n = req->raw_body ? req->endpoint->n_raw_args : req->endpoint->n_args;
+
 	req->args = body ? body : json_object();
 	if (!req->args)
 		return abx_err_set(err, ABX_E_INTERNAL, "Out of memory");
-	if (add_query(req, req->args, err) < 0)
+	if (add_query(req, specs, n, req->args, err) < 0)
 		return -1;
-	return abx_args_check_list(req->args, req->endpoint->args, req->endpoint->n_args, err);
+	return abx_args_check_list(req->args, specs, n, err);
 }

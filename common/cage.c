@@ -5,12 +5,16 @@
 #include <linux/sched.h>
 #include <seccomp.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "common/auto.h"
+#include "common/landlock.h"
 
 #define ADMIN   ABX_CAGE_NO_ADMIN
 #define EXEC    ABX_CAGE_NO_EXEC
@@ -180,11 +184,34 @@ static int filter_enter(unsigned flags, struct abx_err *err)
 	return rc ? abx_err_errno(err, -rc, "Cannot load the system call filter") : 0;
 }
 
-static const char *report;
+static char report[256];
+
+/* Add a sentence to what the kernel lacks. */
+static void add_report(const char *sentence)
+{
+	size_t len = strlen(report);
+
+	snprintf(report + len, sizeof(report) - len, "%s%s", len ? ". " : "", sentence);
+}
 
 const char *abx_cage_report(void)
 {
-	return report;
+	return *report ? report : NULL;
+}
+
+int abx_cage_trees(const int *fds, size_t n, struct abx_err *err)
+{
+	abx_auto_free struct abx_landlock_tree *trees = calloc(n + 1, sizeof(*trees));
+	int result;
+
+	if (!trees)
+		return abx_err_set(err, ABX_E_INTERNAL, "Out of memory");
+	for (size_t i = 0; i < n; i++)
+		trees[i] = (struct abx_landlock_tree){ .fd = fds[i], .writes = true };
+	result = abx_landlock_enter(trees, n, err);
+	if (result > 0)
+		add_report("The kernel has no Landlock: this program's own checks alone keep it inside its directories");
+	return result < 0 ? -1 : 0;
 }
 
 int abx_cage_enter(unsigned flags, struct abx_err *err)
@@ -200,7 +227,7 @@ int abx_cage_enter(unsigned flags, struct abx_err *err)
 	if (!flags)
 		return 0;
 	if (prctl(PR_GET_SECCOMP) < 0 && errno == EINVAL) {
-		report = "The kernel has no seccomp: no system call is refused to this program";
+		add_report("The kernel has no seccomp: no system call is refused to this program");
 		return 0;
 	}
 	return filter_enter(flags, err);

@@ -6,6 +6,7 @@
 #define ABX_CAGE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "common/err.h"
 
@@ -20,6 +21,12 @@ enum abx_cage_flags {
  * Enter: no core files (PR_SET_DUMPABLE), then the seccomp filter for `flags` (0: none, since children would inherit it). Refused calls get EPERM.
  */
 int abx_cage_enter(unsigned flags, struct abx_err *err);
+
+/*
+ * Landlock: from now on this process reaches no file outside the trees (those that may be written). Before the first thread, like the rest. Where the kernel
+ * has none, the report says so.
+ */
+int abx_cage_trees(const int *fds, size_t n, struct abx_err *err);
 
 /* What the kernel lacks of it, as a sentence for a warning. NULL: the cage is whole. */
 const char *abx_cage_report(void);

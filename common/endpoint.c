@@ -24,6 +24,7 @@ static const char *const method_names[] = {
 
 static const char *const type_names[] = {
 	[ABX_ARG_STRING] = "string",  [ABX_ARG_DATA] = "string",   [ABX_ARG_PATH] = "string",
+	[ABX_ARG_PATHS] = "array",
 	[ABX_ARG_INT] = "integer",    [ABX_ARG_NUMBER] = "number", [ABX_ARG_BOOL] = "boolean",
 	[ABX_ARG_OBJECT] = "object",  [ABX_ARG_ARRAY] = "array",   [ABX_ARG_ENV] = "object",
 	[ABX_ARG_TIMEOUT] = "number", [ABX_ARG_ANY] = "any",

@@ -34,6 +34,7 @@ enum abx_arg_type {
 	ABX_ARG_STRING,  /* text without NUL */
 	ABX_ARG_DATA,    /* text that may hold NUL; may be cut out of the body (see .cut) */
 	ABX_ARG_PATH,    /* as STRING, not empty; its twin <name>_base64 holds the bytes of a name that is not UTF-8 */
+	ABX_ARG_PATHS,   /* a list of at least one PATH; its twin <name>_base64 is a list as well */
 	ABX_ARG_INT,     /* a JSON integer, or its decimal text in a query */
 	ABX_ARG_NUMBER,  /* a finite number, or its text in a query */
 	ABX_ARG_BOOL,    /* a JSON boolean; in a query: true, yes, 1 in any case, else false */
@@ -62,6 +63,7 @@ enum abx_endpoint_flags {
 	ABX_EP_PLANNED = 1 << 2,   /* not implemented yet: 501 */
 	ABX_EP_RAW_ARGS = 1 << 3,  /* the body is an object of names that only the handler knows (named commands) */
 	ABX_EP_STRICT = 1 << 4,    /* unknown parameters are 400 (agents) */
+	ABX_EP_RAW_ANSWER = 1 << 5, /* sends bytes instead of JSON where the caller asks for them (abx_request_wants_raw); a GET allows HEAD then */
 };
 
 struct abx_request;
@@ -80,6 +82,9 @@ struct abx_endpoint {
 	struct abx_limits limits;
 	const char *scope;      /* the default scope, or NULL: none */
 	const char *const *cut; /* NULL-terminated names of members that may be large (abx_json_parse_body) */
+	/* What the query of a raw body (application/octet-stream) holds; NULL: the endpoint takes none. The handler reads the body itself. */
+	const struct abx_arg *raw_args;
+	size_t n_raw_args;
 };
 
 struct abx_group_info {

@@ -39,6 +39,7 @@ enum abx_error {
 	ABX_E_CONFLICT,              /* 409 ValueError */
 	ABX_E_FILE_EXISTS,           /* 409 FileExistsError */
 	ABX_E_TOO_LARGE,             /* 413 payload_too_large */
+	ABX_E_RANGE,                 /* 416 ValueError */
 	ABX_E_RATE,                  /* 429 RateLimitError rate_limited */
 	ABX_E_CONCURRENCY,           /* 429 ResourceError rate_limited */
 	ABX_E_TABLE_FULL,            /* 429 ResourceError */

@@ -8,6 +8,9 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/uio.h>
+#include <unistd.h>
+
+#include "common/auto.h"
 
 /* A record's content is at most 65535 bytes; a multiple of eight needs no padding. */
 #define RECORD_MAX 65528
@@ -111,6 +114,24 @@ static int fcgi_write(struct abx_io *io, const void *data, size_t len)
 	return 0;
 }
 
+/* Pieces of a file as they are read: as many as a few records. */
+#define FILE_PIECE ((size_t)4 * RECORD_MAX)
+
+static int fcgi_send_file(struct abx_io *io, int fd, int64_t offset, int64_t length)
+{
+	abx_auto_free char *piece = malloc(FILE_PIECE);
+
+	while (piece && length > 0) {
+		ssize_t n = pread(fd, piece, length < (int64_t)FILE_PIECE ? (size_t)length : FILE_PIECE, offset);
+
+		if (n <= 0 || fcgi_write(io, piece, (size_t)n) < 0)
+			return -1;
+		offset += n;
+		length -= n;
+	}
+	return piece ? 0 : -1;
+}
+
 static void fcgi_abort(struct abx_io *io)
 {
 	struct abx_fcgi *fcgi = (struct abx_fcgi *)io;
@@ -126,7 +147,7 @@ int abx_fcgi_init(void)
 
 struct abx_fcgi *abx_fcgi_new(void)
 {
-	static const struct abx_io_ops ops = { fcgi_read, fcgi_write, fcgi_flush, fcgi_abort };
+	static const struct abx_io_ops ops = { fcgi_read, fcgi_write, fcgi_send_file, fcgi_flush, fcgi_abort };
 	struct abx_fcgi *fcgi = calloc(1, sizeof(*fcgi));
 
 	if (!fcgi)

@@ -131,8 +131,7 @@ static int too_large(struct abx_err *err)
 
 static int read_body(struct abx_request *req, struct abx_err *err)
 {
-	const char *announced = abx_request_variable(req, "CONTENT_LENGTH");
-	size_t expected = announced ? strtoul(announced, NULL, 10) : 0, alloc = expected + 1;
+	size_t expected = (size_t)abx_request_length(req), alloc = expected + 1;
 
 	if (expected > ABX_BODY_MAX)
 		return too_large(err);
@@ -162,11 +161,26 @@ static int read_body(struct abx_request *req, struct abx_err *err)
 	return 0;
 }
 
+/* The size is looked at before the arguments, the bytes are the handler's. */
+static int check_raw_body(struct abx_request *req, struct abx_err *err)
+{
+	int64_t length = abx_request_length(req), limit = req->rule->limits.max_bytes;
+
+	req->raw_body = true;
+	if (limit > 0 && length > limit)
+		return abx_err_set(err, ABX_E_TOO_LARGE, "The body has %lld bytes; the limit is %lld", (long long)length,
+				   (long long)limit);
+	return 0;
+}
+
 static int take_arguments(struct abx_request *req, struct abx_err *err)
 {
 	json_t *body = NULL;
 
-	if (req->endpoint->method != ABX_GET) {
+	if (req->endpoint->raw_args && abx_request_has_raw_body(req)) {
+		if (check_raw_body(req, err) < 0)
+			return -1;
+	} else if (req->endpoint->method != ABX_GET) {
 		if (read_body(req, err) < 0)
 			return -1;
 		body = abx_json_parse_body(req->body, req->body_len, req->endpoint->cut, &req->text, err);

@@ -13,6 +13,8 @@ struct abx_io_ops {
 	ssize_t (*read)(struct abx_io *io, void *buf, size_t len);
 	/* Write response bytes (header block first). 0, or -1 when the web server has gone or does not read. */
 	int (*write)(struct abx_io *io, const void *data, size_t len);
+	/* Write bytes of a file. As write, and -1 as well when the file has fewer or cannot be read: the response is broken then. */
+	int (*send_file)(struct abx_io *io, int fd, int64_t offset, int64_t length);
 	/* Send what is buffered now. */
 	int (*flush)(struct abx_io *io);
 	/* Break the connection, so that the client sees a response that was cut short, never one that looks whole. */

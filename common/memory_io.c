@@ -1,6 +1,7 @@
 #include "common/memory_io.h"
 
 #include <string.h>
+#include <unistd.h>
 
 static ssize_t memory_read(struct abx_io *io, void *buf, size_t len)
 {
@@ -27,6 +28,21 @@ static int memory_write(struct abx_io *io, const void *data, size_t len)
 	return mem->out.failed ? -1 : 0;
 }
 
+static int memory_send_file(struct abx_io *io, int fd, int64_t offset, int64_t length)
+{
+	char piece[4096];
+
+	while (length > 0) {
+		ssize_t n = pread(fd, piece, length < (int64_t)sizeof(piece) ? (size_t)length : sizeof(piece), offset);
+
+		if (n <= 0 || memory_write(io, piece, (size_t)n) < 0)
+			return -1;
+		offset += n;
+		length -= n;
+	}
+	return 0;
+}
+
 static int memory_flush(struct abx_io *io)
 {
 	return ((struct abx_memory_io *)io)->aborted ? -1 : 0;
@@ -39,7 +55,7 @@ static void memory_abort(struct abx_io *io)
 
 void abx_memory_io_init(struct abx_memory_io *mem, char *const *params, const char *body, size_t body_len)
 {
-	static const struct abx_io_ops ops = { memory_read, memory_write, memory_flush, memory_abort };
+	static const struct abx_io_ops ops = { memory_read, memory_write, memory_send_file, memory_flush, memory_abort };
 
 	*mem = (struct abx_memory_io){
 		.io = { .ops = &ops, .params = params, .client_fd = -1 },

@@ -318,7 +318,8 @@ int abx_path_resolve(const struct abx_roots *roots, const char *path, unsigned f
 	case ENOENT:
 		return abx_err_set(err, ABX_E_NO_FILE, "No such file or directory: %s", path);
 	case ENOTDIR:
-		return abx_err_set(err, ABX_E_VALUE, "Not a directory: %s", path);
+		/* To somebody who reads, what would be below a file is missing. */
+		return abx_err_set(err, flags & ABX_PATH_PARENTS ? ABX_E_VALUE : ABX_E_NO_FILE, "Not a directory: %s", path);
 	case ENAMETOOLONG:
 		return abx_err_set(err, ABX_E_VALUE, "File name too long: %s", path);
 	case ELOOP:

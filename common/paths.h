@@ -55,8 +55,8 @@ struct abx_path {
 
 /*
  * Resolve `path` (not empty, no NUL). Failures: ABX_E_PATH for a place outside the roots, whether or not something is there; ABX_E_NO_FILE when something is
- * missing and ABX_PATH_MISSING was not given; ABX_E_VALUE for a name or path that is too long, too many links, and a parent that is
- * a file (message "Not a directory: …") ; ABX_E_ERRNO otherwise. The caller releases *ret_path.
+ * missing and ABX_PATH_MISSING was not given; a parent that is a file counts as something missing, but with ABX_PATH_PARENTS it is ABX_E_VALUE
+ * (message "Not a directory: …"), like a name or path that is too long and too many links; ABX_E_ERRNO otherwise. The caller releases *ret_path.
  */
 int abx_path_resolve(const struct abx_roots *roots, const char *path, unsigned flags, struct abx_path *ret_path,
 		     struct abx_err *err);

@@ -288,19 +288,27 @@ static int fill(const struct walk *w, struct abx_path *path)
 	return path->name && path->resolved ? 0 : ENOMEM;
 }
 
+/* Whether what is not there, or cannot be there since a file is above it, is no error. */
+static bool may_be_missing(const struct walk *w, int why)
+{
+	if (why == ENOTDIR)
+		return (w->flags & ABX_PATH_MISSING) && !(w->flags & ABX_PATH_PARENTS);
+	return why == ENOENT && (w->flags & ABX_PATH_MISSING);
+}
+
 static int finish_missing(struct walk *w, struct abx_path *path)
 {
 	bool inside = w->levels[w->n - 1].inside;
 	int why;
 
-	if (w->why != ENOENT || !(w->flags & ABX_PATH_MISSING))
+	if (!may_be_missing(w, w->why))
 		return w->why;
 	if (w->flags & ABX_PATH_PARENTS) {
 		why = inside ? make_parents(w) : ENOENT;
 		if (why)
 			return why;
 	}
-	if (inside && w->unseen == 1)
+	if (inside && w->unseen == 1 && S_ISDIR(w->st.st_mode))
 		path->parent_fd = abx_steal_fd(&w->fd);
 	return fill(w, path);
 }
@@ -310,7 +318,7 @@ static int finish_found(struct walk *w, struct abx_path *path)
 	struct stat above;
 	int why;
 
-	if (w->slash && !S_ISDIR(w->st.st_mode))
+	if (w->slash && !S_ISDIR(w->st.st_mode) && !may_be_missing(w, ENOTDIR))
 		return ENOTDIR;
 	if (!w->levels[w->n - 1].root && w->parent_fd < 0) {
 		why = open_above(w, &w->parent_fd, &above);

@@ -49,6 +49,7 @@ struct abx_request {
 		char *value;      /* decoded */
 	} params[ABX_PATH_PARAMS];
 	size_t n_params;
+	bool raw_body;              /* the body is bytes that nobody has read yet, and the arguments came from the query */
 	json_t *args;               /* checked arguments, defaults filled in; never NULL in a handler */
 	struct abx_json_text text;  /* the large member that was cut out of the body */
 	char *body;                 /* the bytes behind `text` */
@@ -67,6 +68,18 @@ const char *abx_request_variable(const struct abx_request *req, const char *name
 
 /* The value of a {parameter} of the path. */
 const char *abx_request_param(const struct abx_request *req, const char *name);
+
+/*
+ * Whether the caller asks for bytes: `Accept` prefers application/octet-stream to application/json (wildcards say nothing), or the query
+ * of a GET says raw=1.
+ */
+bool abx_request_wants_raw(const struct abx_request *req);
+
+/* Whether the request's body is bytes by its Content-Type. */
+bool abx_request_has_raw_body(const struct abx_request *req);
+
+/* The announced length of the body, or 0. Behind the web server it is always right. */
+int64_t abx_request_length(const struct abx_request *req);
 
 /* Checked arguments. The type must be the row's (asserted by the look-up functions of jansson: a wrong one reads as left out). */
 bool abx_arg_given(const struct abx_request *req, const char *name);

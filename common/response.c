@@ -107,9 +107,21 @@ int abx_response_write(struct abx_response *res, const void *data, size_t len)
 {
 	if (res->state != ABX_RESPONSE_BODY)
 		return -1;
-	if (send(res, data, len) < 0)
+	if (!res->head && send(res, data, len) < 0)
 		return -1;
 	res->sent += (int64_t)len;
+	return 0;
+}
+
+int abx_response_file(struct abx_response *res, int fd, int64_t offset, int64_t length)
+{
+	if (res->state != ABX_RESPONSE_BODY)
+		return -1;
+	if (!res->head && res->io->ops->send_file(res->io, fd, offset, length) < 0) {
+		res->state = ABX_RESPONSE_BROKEN;
+		return -1;
+	}
+	res->sent += length;
 	return 0;
 }
 
@@ -125,7 +137,7 @@ int abx_response_json(struct abx_response *res, int status, const struct abx_str
 
 void abx_response_finish(struct abx_response *res)
 {
-	bool whole = res->state == ABX_RESPONSE_BODY && (res->length < 0 || res->sent == res->length);
+	bool whole = res->state == ABX_RESPONSE_BODY && (res->head || res->length < 0 || res->sent == res->length);
 
 	if (!whole)
 		abx_response_abort(res);

@@ -21,6 +21,7 @@ struct abx_response {
 	enum abx_response_state state;
 	int status;                /* 0 before the header went out */
 	int64_t length, sent;      /* announced and sent bytes of the body; length -1: not announced */
+	bool head;                 /* the answer to a HEAD: the body is counted and not sent */
 	struct abx_strbuf headers; /* lines that were added */
 };
 
@@ -37,6 +38,12 @@ int abx_response_begin(struct abx_response *res, int status, const char *content
 
 /* Send body bytes. 0 or -1: the client has gone; stop the work. */
 int abx_response_write(struct abx_response *res, const void *data, size_t len);
+
+/*
+ * Send `length` bytes of a file from `offset`. A file that became shorter meanwhile, or cannot be read, breaks the connection. 0 or -1: stop the
+ * work.
+ */
+int abx_response_file(struct abx_response *res, int fd, int64_t offset, int64_t length);
 
 /* A whole JSON response: the last step of most handlers. Fails with ABX_E_INTERNAL when `body->failed` (it outgrew its ceiling). */
 int abx_response_json(struct abx_response *res, int status, const struct abx_strbuf *body, struct abx_err *err);

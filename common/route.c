@@ -66,6 +66,13 @@ static unsigned match_path(struct abx_request *req, const char *pattern, const c
 	return path == end ? rank : 0;
 }
 
+static bool fits_method(const struct abx_request *req, const struct abx_endpoint *row)
+{
+	if (strcmp(req->method, "HEAD") == 0)
+		return row->method == ABX_GET && (row->flags & ABX_EP_RAW_ANSWER) && abx_request_wants_raw(req);
+	return strcmp(abx_method_name(row->method), req->method) == 0;
+}
+
 static void consider(struct abx_request *req, const struct abx_endpoint *row, const char *end, struct best *best)
 {
 	unsigned rank;
@@ -78,7 +85,7 @@ static void consider(struct abx_request *req, const struct abx_endpoint *row, co
 	if (rank > best->rank)
 		*best = (struct best){ .rank = rank };
 	best->methods[row->method] = true;
-	if (strcmp(abx_method_name(row->method), req->method) == 0)
+	if (fits_method(req, row))
 		best->row = row;
 }
 
@@ -106,6 +113,7 @@ int abx_route(struct abx_request *req, char ret_allow[32], struct abx_err *err)
 				consider(req, &abx_groups[g].rows[i], end, &best);
 	if (best.row) {
 		req->endpoint = best.row;
+		req->res.head = strcmp(req->method, "HEAD") == 0;
 		match_path(req, best.row->path, req->path, end);
 		return 0;
 	}

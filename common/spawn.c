@@ -94,6 +94,11 @@ int abx_spawn_init(struct abx_board *board, char *const *env, struct abx_err *er
 	return 0;
 }
 
+int abx_spawn_stop_fd(void)
+{
+	return abx_spawn_door.stop_fd;
+}
+
 void abx_spawn_stop_all(void)
 {
 	static const uint64_t one = 1;

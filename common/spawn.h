@@ -72,6 +72,9 @@ void abx_spawn_result_release(struct abx_spawn_result *result);
 /* From now on no child is started, and every running abx_spawn_run ends with ABX_SPAWN_STOPPED. Async-signal-safe. */
 void abx_spawn_stop_all(void);
 
+/* A descriptor that can be read from once abx_spawn_stop_all was called (never read it): for streams without a child. */
+int abx_spawn_stop_fd(void);
+
 /*
  * SIGKILL every process whose environment carries INVOCATION_ID=<prefix>…, again until none is found (at most a few rounds). Used with a
  * child's id, and by abxd with the server's instance digits.

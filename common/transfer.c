@@ -11,23 +11,49 @@
 /* File bytes whose base64 fills one FastCGI record, and no character over. */
 #define PIECE 49146
 
+int abx_upload_begin(struct abx_request *req, const char *path, const struct abx_upload_how *how, struct abx_upload *upload,
+		     struct abx_err *err)
+{
+	if (how->limit > 0 && how->length > how->limit)
+		return abx_err_set(err, ABX_E_TOO_LARGE, "The file has %lld bytes; the limit is %lld", (long long)how->length,
+				   (long long)how->limit);
+	if (abx_path_resolve(req->roots, path, ABX_PATH_PARENTS, &upload->target, err) < 0)
+		return -1;
+	/* A directory gives the same error whatever `overwrite` is. */
+	if (!how->overwrite && upload->target.fd >= 0 && !S_ISDIR(upload->target.st.st_mode))
+		return abx_err_set(err, ABX_E_FILE_EXISTS, "File exists: %s", upload->target.resolved);
+	if (abx_replacement_begin(&upload->target, 0666, &upload->rep, err) < 0)
+		return -1;
+	upload->overwrite = how->overwrite;
+	if (how->mode >= 0 && fchmod(upload->rep.fd, (mode_t)how->mode) < 0)
+		return abx_err_errno(err, errno, "%s", path);
+	return 0;
+}
+
+int abx_upload_commit(struct abx_upload *upload, struct abx_err *err)
+{
+	return abx_replacement_commit(&upload->rep, upload->overwrite, err);
+}
+
+void abx_upload_release(struct abx_upload *upload)
+{
+	abx_replacement_release(&upload->rep);
+	abx_path_release(&upload->target);
+}
+
 int abx_file_put(struct abx_request *req, const char *path, const void *data, size_t len, int64_t limit,
 		 char **ret_resolved, struct abx_err *err)
 {
-	abx_auto_path struct abx_path target = ABX_PATH_INIT;
-	abx_auto_replacement struct abx_replacement rep = ABX_REPLACEMENT_INIT;
+	const struct abx_upload_how how = { .length = (int64_t)len, .limit = limit, .mode = -1, .overwrite = true };
+	abx_auto_upload struct abx_upload upload = ABX_UPLOAD_INIT;
 
-	if (limit > 0 && (int64_t)len > limit)
-		return abx_err_set(err, ABX_E_TOO_LARGE, "The file has %zu bytes; the limit is %lld", len,
-				   (long long)limit);
-	if (abx_path_resolve(req->roots, path, ABX_PATH_PARENTS, &target, err) < 0 ||
-	    abx_replacement_begin(&target, 0666, &rep, err) < 0)
+	if (abx_upload_begin(req, path, &how, &upload, err) < 0)
 		return -1;
-	if (abx_write_all(rep.fd, data, len) < 0)
+	if (abx_write_all(upload.rep.fd, data, len) < 0)
 		return abx_err_errno(err, errno, "Cannot write %s", path);
-	if (abx_replacement_commit(&rep, true, err) < 0)
+	if (abx_upload_commit(&upload, err) < 0)
 		return -1;
-	*ret_resolved = ABX_STEAL(target.resolved);
+	*ret_resolved = ABX_STEAL(upload.target.resolved);
 	return 0;
 }
 
@@ -49,6 +75,7 @@ int abx_file_open(struct abx_request *req, const char *path, int64_t limit, stru
 		return -1;
 	ret_file->fd = abx_steal_fd(&fd);
 	ret_file->size = target.st.st_size;
+	ret_file->st = target.st;
 	ret_file->resolved = ABX_STEAL(target.resolved);
 	return 0;
 }

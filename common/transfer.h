@@ -4,6 +4,31 @@
 
 #include "common/request.h"
 
+/* How a file is to be written. */
+struct abx_upload_how {
+	int64_t length, limit; /* announced bytes, and most that are taken (0: no limit) */
+	int mode;              /* -1: that of a replaced file, else 0666 less the umask */
+	bool overwrite;        /* false: ABX_E_FILE_EXISTS when something is there */
+};
+
+/* A file on its way in. Begun and released in place: it must not be moved in memory. */
+struct abx_upload {
+	struct abx_path target;
+	struct abx_replacement rep;
+	bool overwrite;
+};
+
+#define ABX_UPLOAD_INIT { .target = ABX_PATH_INIT, .rep = ABX_REPLACEMENT_INIT }
+
+/* Check what can be checked before the first byte, and begin. Write to upload->rep.fd. */
+int abx_upload_begin(struct abx_request *req, const char *path, const struct abx_upload_how *how, struct abx_upload *upload,
+		     struct abx_err *err);
+
+/* Put the file in its place. */
+int abx_upload_commit(struct abx_upload *upload, struct abx_err *err);
+void abx_upload_release(struct abx_upload *upload);
+#define abx_auto_upload __attribute__((cleanup(abx_upload_release)))
+
 /*
  * Write `data` to `path` atomically, parents made, the mode of a replaced file kept. `limit` bytes at most (ABX_E_TOO_LARGE). On success *ret_resolved is the absolute path, freed by the caller.
  */
@@ -14,6 +39,7 @@ int abx_file_put(struct abx_request *req, const char *path, const void *data, si
 struct abx_file {
 	int fd;
 	int64_t size;
+	struct stat st;
 	char *resolved;
 };
 

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define QUERY_PARAMS_MAX 256
 
@@ -155,4 +156,9 @@ void abx_query_release(struct abx_query *query)
 const struct abx_query_param *abx_query_find(const struct abx_query *query, const char *name)
 {
 	return find(query, name, strlen(name));
+}
+
+bool abx_text_is_true(const char *text)
+{
+	return strcasecmp(text, "true") == 0 || strcasecmp(text, "yes") == 0 || strcmp(text, "1") == 0;
 }

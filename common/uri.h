@@ -23,6 +23,9 @@ struct abx_query_param {
 	size_t name_len, value_len;
 };
 
+/* Whether a parameter's text is a true boolean: true, yes or 1, in any case (contract, section 8 "HTTP"). */
+bool abx_text_is_true(const char *text);
+
 struct abx_query {
 	struct abx_query_param *params;
 	size_t n;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,9 @@
 
 /* How long a responder may take to finish the calls that it has when a new generation has taken over. */
 #define DRAIN_MS 60000
+
+/* And how long, after that, to tell the callers of its streams that they end. */
+#define END_MS 2000
 
 /* How long a connection that is refused may take to send its request: lighttpd does so at once. */
 #define REQUEST_MS 20
@@ -299,8 +303,9 @@ void abx_groups_tick(struct abx_server *server, int64_t *deadline)
 		struct abx_responder *responder = &server->responders[i];
 
 		if (responder->kill_ms && responder->kill_ms <= now) {
-			kill(responder->pid, SIGKILL);
-			responder->kill_ms = 0;
+			kill(responder->pid, responder->ended ? SIGKILL : SIGINT);
+			responder->kill_ms = responder->ended ? 0 : now + END_MS;
+			responder->ended = true;
 		}
 		abx_deadline_add(deadline, responder->kill_ms);
 	}
@@ -344,22 +349,42 @@ void abx_groups_check_names(struct abx_server *server)
 	}
 }
 
+/* A new generation, which follows what there is now. */
+static void renew(struct abx_server *server, enum abx_group group)
+{
+	struct abx_group_state *state = &server->groups[group];
+
+	if (state->incoming)
+		drain(state->incoming);
+	state->incoming = start_responder(server, group);
+}
+
 void abx_groups_reload(struct abx_server *server)
 {
 	for (enum abx_group g = 0; g < ABX_GROUP__COUNT; g++) {
-		struct abx_group_state *state = &server->groups[g];
-
-		if (!state->current)
+		if (!server->groups[g].current)
 			continue;
-		if (stateful[g]) {
+		if (stateful[g])
 			abx_log(ABX_LOG_WARNING, "%s keeps the policy that it has until it is started again",
 				abx_groups[g].name);
-			continue;
-		}
-		if (state->incoming)
-			drain(state->incoming);
-		state->incoming = start_responder(server, g);
+		else
+			renew(server, g);
 	}
+}
+
+void abx_groups_check_base(struct abx_server *server)
+{
+	struct stat st;
+
+	/* While there is none nothing is to be done, and nothing is made in a place that its owner may be about to fill. */
+	if (stat(server->settings.base_dir, &st) < 0 || (st.st_dev == server->base_dev && st.st_ino == server->base_ino))
+		return;
+	if (server->base_ino && server->groups[ABX_GROUP_FILE_OPS].current) {
+		abx_log(ABX_LOG_INFO, "the base directory is another one now");
+		renew(server, ABX_GROUP_FILE_OPS);
+	}
+	server->base_dev = st.st_dev;
+	server->base_ino = st.st_ino;
 }
 
 bool abx_groups_kill(struct abx_server *server, int sig)

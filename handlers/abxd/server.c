@@ -262,6 +262,7 @@ static void check_names(struct abx_server *server, int64_t *deadline)
 		if (!abx_rundir_check(&server->dir) && abx_webconf_write(server, &err) < 0)
 			abx_log(ABX_LOG_ERROR, "%s", err.message);
 		abx_groups_check_names(server);
+		abx_groups_check_base(server);
 		if (server->daemon)
 			abx_rundir_trim_log();
 		server->check_ms = abx_clock_ms() + CHECK_MS;
@@ -375,6 +376,7 @@ int abx_server_open(struct abx_server *server, struct abx_err *err)
 	if (publish_policy(server, err) < 0 || abx_groups_open(server, err) < 0)
 		return -1;
 	server->check_ms = abx_clock_ms() + CHECK_MS;
+	abx_groups_check_base(server);
 	abx_groups_start(server);
 	return server->peer_user ? abx_webconf_write(server, err) : abx_web_start(server, err);
 }

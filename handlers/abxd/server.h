@@ -93,7 +93,8 @@ struct abx_responder {
 	enum abx_group group;
 	pid_t pid;
 	int control_fd;
-	int64_t kill_ms; /* when a draining one is killed */
+	int64_t kill_ms; /* when a draining one has to end its streams, or is killed */
+	bool ended;      /* it was told to end them */
 };
 
 enum abx_listen_watch {
@@ -129,6 +130,9 @@ void abx_groups_tick(struct abx_server *server, int64_t *deadline);
 
 /* Make the sockets again whose names are gone; their groups get a new generation. */
 void abx_groups_check_names(struct abx_server *server);
+
+/* The base directory may have been removed and made again: file_ops, which is locked into the old one, gets a new generation. */
+void abx_groups_check_base(struct abx_server *server);
 
 /* Replace the responders of groups without state, which then read the policy anew. */
 void abx_groups_reload(struct abx_server *server);
@@ -200,6 +204,8 @@ struct abx_server {
 	struct abx_group_state groups[ABX_GROUP__COUNT];
 	struct abx_responder responders[ABX_RESPONDERS];
 	struct abx_web web;
+	dev_t base_dev; /* of the base directory */
+	ino_t base_ino;
 	bool reported; /* ready, or failed */
 	int exit_status;
 	int64_t start_ms, check_ms;

@@ -27,9 +27,6 @@ static const bool long_answers[ABX_GROUP__COUNT] = {
 	[ABX_GROUP_AGENTS] = true,
 };
 
-/* Endpoints that take raw bytes. */
-static const char *const raw_uploads[] = { "upload", "upload_stream" };
-
 /* ---- templates */
 
 struct value {
@@ -122,13 +119,14 @@ static void list_streams(enum abx_group group, struct abx_strbuf *out)
 			add_alternative(out, info->rows[i].path);
 }
 
+/* Endpoints that take raw bytes. */
 static void list_uploads(enum abx_group group, struct abx_strbuf *out)
 {
-	for (size_t i = 0; i < ABX_N(raw_uploads); i++) {
-		const struct abx_endpoint *endpoint = abx_endpoint_find(raw_uploads[i]);
-		if (endpoint && endpoint->group == group)
-			add_alternative(out, endpoint->path);
-	}
+	const struct abx_group_info *info = &abx_groups[group];
+
+	for (size_t i = 0; i < *info->n_rows; i++)
+		if (info->rows[i].raw_args)
+			add_alternative(out, info->rows[i].path);
 }
 
 /* The WebSocket endpoint of a group, or NULL. */

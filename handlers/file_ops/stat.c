@@ -1,9 +1,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/clock.h"
-#include "handlers/file_ops/handlers.h"
 #include "common/request.h"
+#include "handlers/file_ops/answer.h"
+#include "handlers/file_ops/handlers.h"
 
 static const char *type_name(mode_t mode)
 {
@@ -16,14 +16,6 @@ static const char *type_name(mode_t mode)
 	return "unknown";
 }
 
-static void write_time(struct abx_json_writer *jw, const char *key, struct timespec ts)
-{
-	char iso[ABX_CLOCK_ISO_SIZE];
-
-	abx_clock_iso(iso, ts);
-	abx_jw_kstring(jw, key, iso);
-}
-
 static void write_stat(struct abx_json_writer *jw, const struct abx_path *path)
 {
 	char permissions[4];
@@ -32,10 +24,10 @@ static void write_stat(struct abx_json_writer *jw, const struct abx_path *path)
 	abx_jw_kint(jw, "size", path->st.st_size);
 	snprintf(permissions, sizeof(permissions), "%03o", path->st.st_mode & 0777u);
 	abx_jw_kstring(jw, "permissions", permissions);
-	write_time(jw, "modified", path->st.st_mtim);
-	write_time(jw, "accessed", path->st.st_atim);
+	answer_time(jw, "modified", path->st.st_mtim);
+	answer_time(jw, "accessed", path->st.st_atim);
 	/* As Python's st_ctime: Linux has no time of birth that every file system keeps. */
-	write_time(jw, "created", path->st.st_ctim);
+	answer_time(jw, "created", path->st.st_ctim);
 	abx_jw_kbool(jw, "exists", true);
 }
 
@@ -60,8 +52,8 @@ int h_files_stat(struct abx_request *req, struct abx_err *err)
 			     &path, err) < 0)
 		return -1;
 	abx_jw_object(&jw);
-	abx_jw_kstring(&jw, "name", path.name ? path.name : strrchr(path.resolved, '/') + 1);
-	abx_jw_kstring(&jw, "path", path.resolved);
+	answer_path(&jw, "name", path.name ? path.name : strrchr(path.resolved, '/') + 1);
+	answer_path(&jw, "path", path.resolved);
 	if (path.fd >= 0)
 		write_stat(&jw, &path);
 	else

@@ -8,6 +8,17 @@ static const struct abx_arg upload_args[] = {
 	{ "content_base64", ABX_ARG_DATA, true, NULL },
 };
 
+static const struct abx_arg raw_upload_args[] = {
+	{ "path", ABX_ARG_PATH, true, NULL },
+	{ "mode", ABX_ARG_STRING, false, NULL },
+	{ "overwrite", ABX_ARG_BOOL, false, "true" },
+};
+
+static const struct abx_arg download_args[] = {
+	{ "path", ABX_ARG_PATH, true, NULL },
+	{ "raw", ABX_ARG_BOOL, false, "false" },
+};
+
 static const struct abx_arg path_args[] = {
 	{ "path", ABX_ARG_PATH, true, NULL },
 };
@@ -30,7 +41,7 @@ static const struct abx_arg search_args[] = {
 };
 
 static const struct abx_arg archive_args[] = {
-	{ "paths", ABX_ARG_ARRAY, true, NULL },
+	{ "paths", ABX_ARG_PATHS, true, NULL },
 	{ "format", ABX_ARG_STRING, false, "\"tar.gz\"" },
 };
 
@@ -54,6 +65,8 @@ const struct abx_endpoint abx_rows_file_ops[] = {
 		.fn = h_upload,
 		.limits = { .max_bytes = ABX_LIMIT_UPLOAD },
 		.cut = cut_content_base64,
+		.raw_args = raw_upload_args,
+		.n_raw_args = ABX_N(raw_upload_args),
 	},
 	{
 		.id = "download",
@@ -61,8 +74,9 @@ const struct abx_endpoint abx_rows_file_ops[] = {
 		.method = ABX_GET,
 		.path = "/download",
 		.summary = "Read a file as base64.",
-		ABX_ARGS(path_args),
+		ABX_ARGS(download_args),
 		.fn = h_download,
+		.flags = ABX_EP_RAW_ANSWER,
 		.limits = { .max_bytes = ABX_LIMIT_UPLOAD },
 	},
 	{
@@ -72,7 +86,7 @@ const struct abx_endpoint abx_rows_file_ops[] = {
 		.path = "/files/list",
 		.summary = "The entries of a directory.",
 		ABX_ARGS(list_args),
-		.flags = ABX_EP_PLANNED,
+		.fn = h_files_list,
 		.limits = { .max_depth = 3 },
 	},
 	{
@@ -91,7 +105,7 @@ const struct abx_endpoint abx_rows_file_ops[] = {
 		.path = "/files/mkdir",
 		.summary = "Make a directory and its parents.",
 		ABX_ARGS(path_args),
-		.flags = ABX_EP_PLANNED,
+		.fn = h_files_mkdir,
 	},
 	{
 		.id = "files_delete",
@@ -100,7 +114,7 @@ const struct abx_endpoint abx_rows_file_ops[] = {
 		.path = "/files",
 		.summary = "Delete a file or a directory tree.",
 		ABX_ARGS(path_args),
-		.flags = ABX_EP_PLANNED,
+		.fn = h_files_delete,
 	},
 	{
 		.id = "files_move",
@@ -109,7 +123,7 @@ const struct abx_endpoint abx_rows_file_ops[] = {
 		.path = "/files/move",
 		.summary = "Move or rename a file or directory.",
 		ABX_ARGS(move_args),
-		.flags = ABX_EP_PLANNED,
+		.fn = h_files_move,
 	},
 	{
 		.id = "files_search",
@@ -118,7 +132,7 @@ const struct abx_endpoint abx_rows_file_ops[] = {
 		.path = "/files/search",
 		.summary = "Find files by name.",
 		ABX_ARGS(search_args),
-		.flags = ABX_EP_PLANNED,
+		.fn = h_files_search,
 		.limits = { .timeout_seconds = 10, .max_depth = 5 },
 	},
 	{
@@ -128,9 +142,11 @@ const struct abx_endpoint abx_rows_file_ops[] = {
 		.path = "/files/upload-stream",
 		.summary = "Write a file from base64, in pieces.",
 		ABX_ARGS(upload_args),
-		.flags = ABX_EP_PLANNED,
+		.fn = h_upload_stream,
 		.limits = { .max_bytes = ABX_LIMIT_UPLOAD },
 		.cut = cut_content_base64,
+		.raw_args = raw_upload_args,
+		.n_raw_args = ABX_N(raw_upload_args),
 	},
 	{
 		.id = "download_stream",
@@ -138,8 +154,9 @@ const struct abx_endpoint abx_rows_file_ops[] = {
 		.method = ABX_GET,
 		.path = "/files/download-stream",
 		.summary = "Read a file as base64, with its size.",
-		ABX_ARGS(path_args),
-		.flags = ABX_EP_PLANNED,
+		ABX_ARGS(download_args),
+		.fn = h_download_stream,
+		.flags = ABX_EP_RAW_ANSWER,
 		.limits = { .max_bytes = ABX_LIMIT_UPLOAD },
 	},
 	{
@@ -149,7 +166,8 @@ const struct abx_endpoint abx_rows_file_ops[] = {
 		.path = "/files/archive",
 		.summary = "Pack paths into a tar.gz or zip archive.",
 		ABX_ARGS(archive_args),
-		.flags = ABX_EP_PLANNED,
+		.fn = h_files_archive,
+		.flags = ABX_EP_RAW_ANSWER,
 		.limits = { .max_bytes = 104857600, .max_files = 10000 },
 	},
 	{
@@ -159,7 +177,8 @@ const struct abx_endpoint abx_rows_file_ops[] = {
 		.path = "/files/watch",
 		.summary = "Changes below a directory, as events.",
 		ABX_ARGS(watch_args),
-		.flags = ABX_EP_STREAM | ABX_EP_PLANNED,
+		.fn = h_files_watch,
+		.flags = ABX_EP_STREAM,
 	},
 };
 
