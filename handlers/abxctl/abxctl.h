@@ -1,6 +1,6 @@
 /*
- * abxctl: the command-line client, and what starts and stops a server of this machine. main.c holds the table of subcommands; each is a
- * function `cmd_<name>` that returns the exit status.
+ * abxctl: the command-line client, and what starts and stops a server of this machine. main.c holds the table of
+ * subcommands; each is a function `cmd_<name>` that returns the exit status.
  */
 #ifndef ABXCTL_H
 #define ABXCTL_H
@@ -47,8 +47,9 @@ int ctl_fail(int status, const char *fmt, ...) ABX_PRINTF(2, 3);
 int ctl_print_json(const struct ctl *ctl, json_t *value);
 
 /*
- * Print what a command has returned. A string is printed as it is; what a shell command returns goes to standard output and standard error,
- * and its exit code (128 + N after signal N) is returned; the rest, and with --json everything, is printed as JSON.
+ * Print what a command has returned. A string is printed as it is; what a shell command returns goes to standard output
+ * and standard error, and its exit code (128 + N after signal N) is returned; the rest, and with --json everything, is
+ * printed as JSON.
  */
 int ctl_print_result(const struct ctl *ctl, json_t *result);
 
@@ -65,8 +66,8 @@ struct ctl_server {
 #define CTL_SERVER_INIT { .pidfd = -1 }
 
 /*
- * Find the server of ABX_RUN_DIR or of the default run directories. 0, or an exit status: CTL_NOT_RUNNING or CTL_FAILED, with *err set. Release
- * with ctl_server_release.
+ * Find the server of ABX_RUN_DIR or of the default run directories. 0, or an exit status with *err set: CTL_NOT_RUNNING
+ * or CTL_FAILED. Release with ctl_server_release.
  */
 int ctl_server_find(struct ctl_server *ret_server, struct abx_err *err);
 void ctl_server_release(struct ctl_server *server);

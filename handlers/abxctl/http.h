@@ -29,8 +29,8 @@ void http_answer_release(struct http_answer *answer);
 #define http_auto_answer __attribute__((cleanup(http_answer_release)))
 
 /*
- * Send a request and take the answer, whatever its status. 0, or an exit status with *err set: CTL_NO_CONNECTION when nothing
- * was reached, else CTL_FAILED or, for a URL that is none, CTL_USAGE.
+ * Send a request and take the answer, whatever its status. 0, or an exit status with *err set: CTL_NO_CONNECTION when
+ * nothing was reached, else CTL_FAILED or, for a URL that is none, CTL_USAGE.
  */
 int http_send(const struct ctl *ctl, const struct http_request *request, struct http_answer *ret_answer,
 	      struct abx_err *err);

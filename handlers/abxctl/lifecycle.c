@@ -36,7 +36,10 @@ static char *find_sibling(void)
 	return NULL;
 }
 
-/* abxd itself returns once the server answers, and says why when it does not: so we become it. It is given the environment, token and all. */
+/*
+ * abxd itself returns once the server answers, and says why when it does not: so we become it. It is given the
+ * environment, token and all.
+ */
 int cmd_start(struct ctl *ctl)
 {
 	char name[] = "abxd", foreground[] = "--foreground", port[32];

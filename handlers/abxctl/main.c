@@ -37,35 +37,56 @@ struct subcommand {
 	const char *name, *usage, *summary, *details;
 	int (*run)(struct ctl *ctl);
 	unsigned options;
-	int min, max;  /* operands; max -1: any number */
+	int min, max;   /* operands; max -1: any number */
 	bool no_server; /* needs neither URL nor token */
 	bool verbatim;  /* what follows the first operand belongs to it, also if it looks like an option */
 };
 
 static const struct subcommand subcommands[] = {
-	{ "start", "[--port N] [--foreground]", "Start a server here and return once it answers.",
-	  "Runs the abxd beside abxctl, or the one on PATH, with the settings of the environment (ABX_*).\n"
-	  "Its exit status is passed on: 78 is a setting that cannot be parsed.", cmd_start,
-	  OPT_PORT | OPT_FOREGROUND, 0, 0, true, false },
-	{ "stop", "", "Stop the server of ABX_RUN_DIR and wait until it has ended.", NULL, cmd_stop, 0, 0, 0, true, false },
-	{ "status", "", "Tell whether a server is running, and which groups are on.",
-	  "The exit status is 0 when one is running and 3 when none is.", cmd_status, 0, 0, 0, false, false },
-	{ "reload", "", "Ask the server of ABX_RUN_DIR to read its policy again.", NULL, cmd_reload, 0, 0, 0, true, false },
-	{ "health", "[--wait SECONDS]", "Ask whether the server answers: exit status 0 or 1.", NULL, cmd_health, OPT_WAIT, 0, 0, false, false },
-	{ "discover", "[--json]", "List the named commands and their arguments.", NULL, cmd_discover, OPT_JSON, 0, 0, false, false },
-	{ "call", "[--json] NAME [key=value | key:=json]...", "Run a named command and print its result.",
-	  "key=value gives a string, key:=json any JSON value: env:='{\"A\": \"1\"}'. What a shell command returns is printed\n"
-	  "as it was written, and its exit code becomes that of abxctl (128 + N after signal N).", cmd_call, OPT_JSON, 1, -1, false, false },
-	{ "get", "PATH", "Send a GET request and print the answer.", NULL, cmd_get, 0, 1, 1, false, false },
-	{ "post", "PATH [JSON | -]", "Send a POST request and print the answer.", "- takes the body from standard input.", cmd_post, 0, 1, 2, false, false },
-	{ "delete", "PATH [JSON | -]", "Send a DELETE request and print the answer.", "- takes the body from standard input.", cmd_delete, 0, 1, 2, false, false },
-	{ "capabilities", "[--json]", "Print what the server offers to this caller.", NULL, cmd_capabilities, OPT_JSON, 0, 0, false, false },
-	{ "upload", "LOCAL REMOTE", "Write a local file to the server.", "LOCAL may be - for standard input.", cmd_upload, 0, 2, 2, false, false },
-	{ "download", "REMOTE LOCAL", "Fetch a file from the server.", "LOCAL may be - for standard output.", cmd_download, 0, 2, 2, false, false },
-	{ "shell", "[--json] COMMAND [ARGUMENT]...", "Run a command on the server.",
-	  "A single operand is split into words by the server, several are passed on as they are. No shell is involved:\n"
-	  "for pipes and variables use: abxctl shell sh -c '...'. The exit code is that of the command.", cmd_shell, OPT_JSON, 1, -1, false, true },
-	{ "version", "", "Print the version of abxctl.", NULL, cmd_version, 0, 0, 0, true, false },
+	{ .name = "start", .usage = "[--port N] [--foreground]", .run = cmd_start,
+	  .options = OPT_PORT | OPT_FOREGROUND, .no_server = true,
+	  .summary = "Start a server here and return once it answers.",
+	  .details = "Runs the abxd beside abxctl, or the one on PATH, with the settings of the environment (ABX_*).\n"
+		     "Its exit status is passed on: 78 is a setting that cannot be parsed." },
+	{ .name = "stop", .usage = "", .run = cmd_stop, .no_server = true,
+	  .summary = "Stop the server of ABX_RUN_DIR and wait until it has ended." },
+	{ .name = "status", .usage = "", .run = cmd_status,
+	  .summary = "Tell whether a server is running, and which groups are on.",
+	  .details = "The exit status is 0 when one is running and 3 when none is." },
+	{ .name = "reload", .usage = "", .run = cmd_reload, .no_server = true,
+	  .summary = "Ask the server of ABX_RUN_DIR to read its policy again." },
+	{ .name = "health", .usage = "[--wait SECONDS]", .run = cmd_health, .options = OPT_WAIT,
+	  .summary = "Ask whether the server answers: exit status 0 or 1." },
+	{ .name = "discover", .usage = "[--json]", .run = cmd_discover, .options = OPT_JSON,
+	  .summary = "List the named commands and their arguments." },
+	{ .name = "call", .usage = "[--json] NAME [key=value | key:=json]...", .run = cmd_call,
+	  .options = OPT_JSON, .min = 1, .max = -1,
+	  .summary = "Run a named command and print its result.",
+	  .details = "key=value gives a string, key:=json any JSON value: env:='{\"A\": \"1\"}'. What a shell command returns is\n"
+		     "printed as it was written, and its exit code becomes that of abxctl (128 + N after signal N)." },
+	{ .name = "get", .usage = "PATH", .run = cmd_get, .min = 1, .max = 1,
+	  .summary = "Send a GET request and print the answer." },
+	{ .name = "post", .usage = "PATH [JSON | -]", .run = cmd_post, .min = 1, .max = 2,
+	  .summary = "Send a POST request and print the answer.",
+	  .details = "- takes the body from standard input." },
+	{ .name = "delete", .usage = "PATH [JSON | -]", .run = cmd_delete, .min = 1, .max = 2,
+	  .summary = "Send a DELETE request and print the answer.",
+	  .details = "- takes the body from standard input." },
+	{ .name = "capabilities", .usage = "[--json]", .run = cmd_capabilities, .options = OPT_JSON,
+	  .summary = "Print what the server offers to this caller." },
+	{ .name = "upload", .usage = "LOCAL REMOTE", .run = cmd_upload, .min = 2, .max = 2,
+	  .summary = "Write a local file to the server.",
+	  .details = "LOCAL may be - for standard input." },
+	{ .name = "download", .usage = "REMOTE LOCAL", .run = cmd_download, .min = 2, .max = 2,
+	  .summary = "Fetch a file from the server.",
+	  .details = "LOCAL may be - for standard output." },
+	{ .name = "shell", .usage = "[--json] COMMAND [ARGUMENT]...", .run = cmd_shell,
+	  .options = OPT_JSON, .min = 1, .max = -1, .verbatim = true,
+	  .summary = "Run a command on the server.",
+	  .details = "A single operand is split into words by the server, several are passed on as they are. No shell is\n"
+		     "involved: for pipes and variables use: abxctl shell sh -c '...'. The exit code is that of the command." },
+	{ .name = "version", .usage = "", .run = cmd_version, .no_server = true,
+	  .summary = "Print the version of abxctl." },
 };
 
 static const struct subcommand *find(const char *name)

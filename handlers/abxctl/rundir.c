@@ -48,8 +48,8 @@ static bool is_lock(const char *line, pid_t pid, ino_t ino)
 }
 
 /*
- * Without /proc/locks: whether anybody has locked it, and the process calls itself abxd. It is the second choice because for a moment we
- * hold a lock ourselves, and an abxd that is just starting would take us for another.
+ * Without /proc/locks: whether anybody has locked it, and the process calls itself abxd. It is the second choice because
+ * for a moment we hold a lock ourselves, and an abxd that is just starting would take us for another.
  */
 static bool is_likely(int dir_fd, pid_t pid)
 {
@@ -150,8 +150,13 @@ static int look_into(const char *path, struct ctl_server *ret_server, struct abx
 		abx_err_set(err, ABX_E_NO_PROCESS, "no server is running in %s", path);
 		return CTL_NOT_RUNNING;
 	}
-	*ret_server = (struct ctl_server){ .dir = strdup(path), .pid = pid, .pidfd = abx_steal_fd(&pidfd), .url = read_url(dir_fd) };
-	return CTL_OK;
+	*ret_server = (struct ctl_server){ .pid = pid, .pidfd = abx_steal_fd(&pidfd), .dir = strdup(path),
+					   .url = read_url(dir_fd) };
+	if (ret_server->dir)
+		return CTL_OK;
+	ctl_server_release(ret_server);
+	abx_err_set(err, ABX_E_INTERNAL, "out of memory");
+	return CTL_FAILED;
 }
 
 /* An ordinary user's server without ABX_RUN_DIR has a private directory, which has to be looked for. */
