@@ -142,7 +142,7 @@ subtest 'a real server' => sub {
 		check($anonymous->($name, @{$refused{$name}}), 1, '', qr/^abxctl: unauthorized: set ABX_SERVER_TOKEN\n$/, "$name without a token");
 		check($wrong->($name, @{$refused{$name}}), 1, '', qr/^abxctl: unauthorized: .*does not know/, "$name with a wrong token");
 	}
-	check($right->('status'), 0, qr/^running\n.*\bpid +$pid\n.*\burl +\Q$url\E\n.* core +up +3 of 3 .*\n.* dev_tools +off\n/s, '', 'status');
+	check($right->('status'), 0, qr/^running\n.*\bpid +$pid\n.*\burl +\Q$url\E\n.* core +up +3 of 3 .*\n.* process +up .*\n.* dev_tools +off\n/s, '', 'status');
 	my $bare = ctl({env => {ABX_RUN_DIR => "$tmp/real", ABX_SERVER_TOKEN => 'right'}}, 'status');
 	check($bare, 0, qr/\burl +\Q$url\E\n.* core +up/s, '', 'status finds the URL in the run directory');
 	my $far = ctl({env => {ABX_TEMPLATE_URL => $url, ABX_SERVER_TOKEN => 'right'}}, 'status');
