@@ -8,4 +8,5 @@ ROOT=$(cd "$(dirname "$0")/.." && pwd -P)
 build "$PACKAGES"
 need_packages "perl curl"
 unset ABX_SERVER_TOKEN
+step make -j "$(nproc)" -C "$BUILD" check-build
 exec make -s --no-print-directory -C "$BUILD" check PROVE_FLAGS="$*"

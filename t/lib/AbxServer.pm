@@ -174,8 +174,8 @@ sub prepare {
 	my ($class, %arg) = @_;
 	my $dir = temp_dir();
 
-	$arg{bin} ||= public_programs() if $arg{ordinary} && $> == 0;
-	my $self = bless { dir => $dir, owner => $$, token => $arg{token}, bin => $arg{bin} || bin_dir(), run => "$dir/run",
+	$arg{bin} ||= public_programs() if $arg{ordinary} && $> == 0 && !$arg{command};
+	my $self = bless { dir => $dir, owner => $$, token => $arg{token}, command => $arg{command}, bin => $arg{bin} || bin_dir(), run => "$dir/run",
 			   base => "$dir/base", spool => "$dir/spool", commands => "$dir/commands.d", log => "$dir/log",
 			   prefix => '' }, $class;
 
@@ -207,7 +207,8 @@ sub spawn {
 		POSIX::setgid($gid);
 		POSIX::setuid($uid);
 	}
-	{ no warnings; exec { "$self->{bin}/abxd" } 'abxd', @args; }
+	my $program = $self->{command} || "$self->{bin}/abxd";
+	{ no warnings; exec { $program } $program, @args; }
 	POSIX::_exit(127);
 }
 
@@ -229,6 +230,7 @@ sub run_abxd {
 #   token     sent with each request
 #   args      further arguments of abxd
 #   bin       where the programs are
+#   command   what to start instead of abxd, with the same arguments; it becomes abxd
 #   ordinary  true: not as root, but as an ordinary user
 sub start {
 	my ($class, %arg) = @_;
