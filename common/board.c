@@ -103,6 +103,21 @@ bool abx_board_admits(const struct abx_board *board, int fd)
 	return board->any_peer && peer.uid == board->peer_uid;
 }
 
+/*
+ * Give the child its id. Whoever looks after us when we are dead kills by it, and the instance alone would mean every child of the server. So the first
+ * character comes last: an id is there whole or not at all.
+ */
+static void child_name(struct abx_board_child *child, const char *instance)
+{
+	char id[sizeof(child->invocation)];
+
+	memcpy(id, instance, INSTANCE_DIGITS);
+	abx_id_hex(id + INSTANCE_DIGITS, CHILD_DIGITS);
+	memcpy(child->invocation + 1, id + 1, sizeof(id) - 1);
+	atomic_thread_fence(memory_order_seq_cst);
+	child->invocation[0] = id[0];
+}
+
 struct abx_board_child *abx_board_child_begin(struct abx_board *board)
 {
 	static atomic_uint next;
@@ -115,8 +130,7 @@ struct abx_board_child *abx_board_child_begin(struct abx_board *board)
 
 		if (atomic_load(&child->owner) || !atomic_compare_exchange_strong(&child->owner, &free_slot, self))
 			continue;
-		memcpy(child->invocation, board->instance, INSTANCE_DIGITS);
-		abx_id_hex(child->invocation + INSTANCE_DIGITS, CHILD_DIGITS);
+		child_name(child, board->instance);
 		return child;
 	}
 	return NULL;
@@ -126,6 +140,8 @@ void abx_board_child_end(struct abx_board_child *child)
 {
 	/* The owner goes last: whoever takes the slot next finds it empty. */
 	atomic_store(&child->pid, 0);
-	memset(child->invocation, 0, sizeof(child->invocation));
+	child->invocation[0] = '\0';
+	atomic_thread_fence(memory_order_seq_cst);
+	memset(child->invocation + 1, 0, sizeof(child->invocation) - 1);
 	atomic_store(&child->owner, 0);
 }

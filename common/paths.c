@@ -231,8 +231,9 @@ static int quick(const struct abx_root *root, const char *rest, unsigned flags, 
 		return errno;
 	if (path.fd >= 0 && fstat(path.fd, &path.st) < 0)
 		return errno;
-	if (path.fd >= 0 && S_ISLNK(path.st.st_mode) && (slash || !(flags & ABX_PATH_NOFOLLOW)))
+	if (path.fd >= 0 && S_ISLNK(path.st.st_mode) && !(flags & ABX_PATH_NOFOLLOW))
 		return EXDEV;
+	/* Behind "link/" there may be a directory. */
 	if (path.fd >= 0 && slash && !S_ISDIR(path.st.st_mode))
 		return EXDEV;
 	dir_path = abx_path_of_fd(path.parent_fd);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/pidfd.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +25,7 @@
 #define KILL_WAIT_MS  1000          /* until a killed child is reaped in the background instead */
 #define OOM_SCORE_MAX 1000
 #define OOM_SCORE_UP  100
+#define DRAINED_MAX   1024          /* pipes of daemons, which live as long as they like */
 
 struct abx_spawn_door abx_spawn_door = { .null_fd = -1, .stop_fd = -1 };
 
@@ -58,6 +60,14 @@ static int own_oom_score(void)
 	return fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 ? atoi(text) : 0;
 }
 
+/* A quarter of our descriptors is the most that daemons may hold: the rest is for the callers to come. */
+static int drained_max(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 4 < DRAINED_MAX ? (int)(limit.rlim_cur / 4) : DRAINED_MAX;
+}
+
 /* A pipe of ours that became descriptor 0, 1 or 2 would be in the way of the child's own. */
 static int fill_standard_fds(void)
 {
@@ -86,6 +96,7 @@ int abx_spawn_init(struct abx_board *board, char *const *env, struct abx_err *er
 	door.stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (door.null_fd < 0 || door.stop_fd < 0)
 		return abx_err_errno(err, errno, "Cannot prepare for children");
+	door.drained_max = drained_max();
 	door.oom_score_adj = score < OOM_SCORE_MAX ? score : OOM_SCORE_MAX;
 	/* A child that does not read its input must not end us; and were SIGCHLD ignored, as a parent of ours may have left it, no exit code would reach us. */
 	signal(SIGPIPE, SIG_IGN);

@@ -10,7 +10,6 @@
 
 #include "common/auto.h"
 
-#define PIPES_MAX   1024
 #define STACK_SIZE  ((size_t)256 << 10)
 #define CHUNK       ((size_t)64 << 10)
 #define READS_MAX   16 /* of one pipe before the others have their turn */
@@ -129,7 +128,7 @@ static int adopt(int fd, const struct abx_board_child *slot)
 
 void abx_drain_pipe(int fd)
 {
-	if (atomic_fetch_add(&n_pipes, 1) < PIPES_MAX && adopt(fd, NULL) == 0)
+	if (atomic_fetch_add(&n_pipes, 1) < abx_spawn_door.drained_max && adopt(fd, NULL) == 0)
 		return;
 	atomic_fetch_sub(&n_pipes, 1);
 	close(fd);

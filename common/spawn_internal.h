@@ -13,6 +13,7 @@ struct abx_spawn_door {
 	int null_fd;       /* /dev/null, for reading */
 	int stop_fd;       /* an eventfd that is readable for ever once the server stops */
 	int oom_score_adj; /* for children */
+	int drained_max;   /* how many pipes are drained in the background at a time; more are closed */
 };
 
 extern struct abx_spawn_door abx_spawn_door;

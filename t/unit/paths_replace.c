@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "common/clock.h"
@@ -189,6 +190,37 @@ static void test_killed(void)
 	}
 	waitpid(pid, &status, 0);
 	ok(WIFSIGNALED(status) && count_entries("%/k") == 0, "a program that is killed leaves nothing behind of a new file");
+}
+
+/* The doors go through /proc/self, which belongs to root when a process may not be dumped. Returns an exit status. */
+static int not_dumpable(void)
+{
+	abx_auto_path struct abx_path path = ABX_PATH_INIT;
+	struct abx_err err = ABX_ERR_INIT;
+
+	if (geteuid() == 0 && (setgid(65534) < 0 || setuid(65534) < 0))
+		return 77;
+	prctl(PR_SET_DUMPABLE, 0);
+	if (replace("user/a/new", "1", false) || replace("user/a/new", "2", true))
+		return 1;
+	if (abx_path_resolve(&roots, "self/user/a/new", 0, &path, &err) < 0)
+		return 2;
+	abx_auto_fd int fd = abx_path_open(&path, O_RDWR, &err);
+	return fd < 0 ? 3 : strcmp(get("%/user/a/new"), "2") != 0 ? 4 : 0;
+}
+
+static void test_ordinary_user(void)
+{
+	int status;
+
+	make_dir("%/user");
+	chmod(at("%/user"), 0777);
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0)
+		_exit(not_dumpable());
+	waitpid(pid, &status, 0);
+	is_int(status, 0, "all of it works for an ordinary user in a process that may not be dumped");
 }
 
 /* In a file system of 64 KiB. Returns an exit status: 77 when there can be none. */
@@ -375,6 +407,7 @@ int main(int argc, char **argv)
 	test_replace_races();
 	test_one_winner();
 	test_killed();
+	test_ordinary_user();
 	test_full_disk();
 	test_races();
 	test_write_all();

@@ -26,17 +26,18 @@ static char base[PATH_MAX + 16];
 /* A path of the tests: "%" stands for the base directory. Four can be in use at a time. */
 static inline const char *at(const char *path)
 {
-	static char text[4][3 * PATH_MAX];
-	static unsigned next;
+	static _Thread_local char text[4][3 * PATH_MAX];
+	static _Thread_local unsigned next;
 	char *out = text[next++ % 4];
+	size_t len = 0;
 
-	*out = '\0';
 	for (; *path; path++) {
 		if (*path == '%')
-			strcat(out, base);
+			len += (size_t)sprintf(out + len, "%s", base);
 		else
-			strncat(out, path, 1);
+			out[len++] = *path;
 	}
+	out[len] = '\0';
 	return out;
 }
 
