@@ -192,8 +192,12 @@ void abx_groups_control(struct abx_server *server, unsigned index)
 	struct abx_responder *responder = &server->responders[index];
 	struct abx_group_state *group = &server->groups[responder->group];
 	char byte;
+	ssize_t n = recv(responder->control_fd, &byte, 1, MSG_DONTWAIT);
 
-	if (recv(responder->control_fd, &byte, 1, MSG_DONTWAIT) != 1) {
+	/* An event of a responder that died a moment ago and had the slot before. */
+	if (n < 0 && (errno == EAGAIN || errno == EBADF))
+		return;
+	if (n != 1) {
 		/* It has closed its end; what follows is told by its death. */
 		abx_server_unwatch(server, responder->control_fd);
 		return;
@@ -214,10 +218,14 @@ void abx_groups_control(struct abx_server *server, unsigned index)
 /* Close a connection so that lighttpd answers 500: it would try again, without end, had it not sent its request yet. */
 static void refuse_connection(int listen_fd)
 {
-	abx_auto_fd int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	struct pollfd ready = { .fd = fd, .events = POLLIN };
+	struct pollfd ready = { .fd = listen_fd, .events = POLLIN };
 	char rest[4096];
 
+	/* The socket is a blocking one, for the responders' sake. */
+	if (poll(&ready, 1, 0) <= 0)
+		return;
+	abx_auto_fd int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	ready.fd = fd;
 	if (fd < 0 || poll(&ready, 1, REQUEST_MS) <= 0)
 		return;
 	while (read(fd, rest, sizeof(rest)) > 0)
