@@ -5,7 +5,8 @@
 #include "handlers/dev_tools/git_repo.h"
 #include "handlers/dev_tools/handlers.h"
 
-#define NUMBERS_MAX ((size_t)64 << 20)
+#define NUMBERS_MAX  ((size_t)64 << 20)
+#define EXCLUDES_MAX 1024
 
 struct stats {
 	int64_t files, insertions, deletions;
@@ -88,20 +89,72 @@ static int answer(struct abx_request *req, const struct abx_spawn_result *number
 	return abx_response_json(&req->res, 200, &body, err);
 }
 
-static int run_diff(struct abx_request *req, const struct git_repo *repo, const char *const *format, size_t max_output,
-		    struct abx_spawn_result *result, struct abx_err *err)
+/* Pathspecs that leave files out, NULL-terminated. */
+struct excludes {
+	char **at;
+	size_t n;
+};
+
+static void excludes_release(struct excludes *excludes)
 {
-	const char *args[16] = {
+	for (size_t i = 0; i < excludes->n; i++)
+		free(excludes->at[i]);
+	free(excludes->at);
+}
+
+static int exclude(const struct git_text *name, struct excludes *excludes, struct abx_err *err)
+{
+	char **grown = realloc(excludes->at, (excludes->n + 1) * sizeof(*grown));
+
+	if (!grown)
+		return abx_err_set(err, ABX_E_INTERNAL, "Out of memory");
+	excludes->at = grown;
+	if (excludes->n == EXCLUDES_MAX)
+		return abx_err_set(err, ABX_E_PATH, "More than %d changed files are denied", EXCLUDES_MAX);
+	if (asprintf(&grown[excludes->n], ":(top,literal,exclude)%.*s", (int)name->len, name->data) < 0)
+		return abx_err_set(err, ABX_E_INTERNAL, "Out of memory");
+	excludes->n++;
+	return 0;
+}
+
+/* Of changed files that the policy denies nothing is shown. */
+static int exclude_hidden(const struct abx_request *req, const struct git_repo *repo, const struct abx_spawn_result *numbers,
+			  struct excludes *excludes, struct abx_err *err)
+{
+	struct git_text rest = { numbers->out.buf, numbers->out.len };
+	struct git_numstat file;
+
+	while (git_numstat_next(&rest, &file) > 0) {
+		if (git_repo_hides(req, repo, &file.path) && exclude(&file.path, excludes, err) < 0)
+			return -1;
+		if (git_repo_hides(req, repo, &file.original) && exclude(&file.original, excludes, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int run_diff(struct abx_request *req, const struct git_repo *repo, const char *const *format, const struct excludes *excludes,
+		    size_t max_output, struct abx_spawn_result *result, struct abx_err *err)
+{
+	static const char *const always[] = {
 		"diff", "--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short", "--ignore-submodules=dirty",
 	};
-	size_t n = 6;
+	abx_auto_free const char **args = calloc(ABX_N(always) + excludes->n + 8, sizeof(*args));
+	const char *file = abx_arg_string(req, "file");
+	size_t n = ABX_N(always);
 
+	if (!args)
+		return abx_err_set(err, ABX_E_INTERNAL, "Out of memory");
+	memcpy(args, always, sizeof(always));
 	for (; *format; format++)
 		args[n++] = *format;
 	if (abx_arg_bool(req, "staged"))
 		args[n++] = "--staged";
 	args[n++] = "--";
-	args[n++] = abx_arg_string(req, "file");
+	args[n++] = file ? file : ":(top)";
+	for (size_t i = 0; i < excludes->n; i++)
+		args[n++] = excludes->at[i];
+	abx_spawn_result_release(result);
 	return git_run(req, repo, args, max_output, result, err);
 }
 
@@ -109,12 +162,18 @@ int h_git_diff(struct abx_request *req, struct abx_err *err)
 {
 	static const char *const as_numbers[] = { "--numstat", "-z", NULL }, *const as_patch[] = { "--patch", NULL };
 	abx_auto_result struct abx_spawn_result numbers = ABX_SPAWN_RESULT_INIT, diff = ABX_SPAWN_RESULT_INIT;
+	__attribute__((cleanup(excludes_release))) struct excludes excludes = { 0 };
 	git_auto_repo struct git_repo repo = GIT_REPO_INIT;
 	size_t max = (size_t)req->rule->limits.max_output_bytes;
 
 	/* Two runs, because a combined diff of a conflict comes before the numbers, or in their place. */
 	if (git_repo_open(req, abx_arg_string(req, "path"), &repo, err) < 0 ||
-	    run_diff(req, &repo, as_numbers, NUMBERS_MAX, &numbers, err) < 0 || run_diff(req, &repo, as_patch, max, &diff, err) < 0)
+	    run_diff(req, &repo, as_numbers, &excludes, NUMBERS_MAX, &numbers, err) < 0 ||
+	    exclude_hidden(req, &repo, &numbers, &excludes, err) < 0)
+		return -1;
+	if (excludes.n > 0 && run_diff(req, &repo, as_numbers, &excludes, NUMBERS_MAX, &numbers, err) < 0)
+		return -1;
+	if (run_diff(req, &repo, as_patch, &excludes, max, &diff, err) < 0)
 		return -1;
 	return answer(req, &numbers, &diff, max, err);
 }

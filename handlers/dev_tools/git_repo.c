@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/utf8.h"
 #include "handlers/dev_tools/git_find.h"
 #include "handlers/dev_tools/git_parse.h"
@@ -18,6 +19,7 @@ void git_repo_release(struct git_repo *repo)
 	abx_path_release(&repo->start);
 	abx_workdir_release(&repo->ours);
 	abx_env_release(&repo->env);
+	abx_env_release(&repo->plain_env);
 	free(repo->work_tree);
 	free(repo->git_dir);
 	free(repo->common_dir);
@@ -37,17 +39,29 @@ static void message_of(const struct abx_spawn_result *result, struct abx_strbuf 
 		abx_tool_last_line(result, out);
 }
 
-static int run(const struct abx_request *req, const struct abx_tool *tool, struct abx_spawn_result *ret_result, struct abx_err *err)
+/* What remains of the request's time: all runs of git share it. */
+static double seconds_left(const struct abx_request *req)
+{
+	return (double)req->rule->limits.timeout_seconds - (double)(abx_clock_us() - req->started_us) / 1e6;
+}
+
+static int too_long(const struct abx_request *req, struct abx_err *err)
+{
+	return abx_err_set(err, ABX_E_DEADLINE, "git timed out after %lld s", (long long)req->rule->limits.timeout_seconds);
+}
+
+static int run(const struct abx_request *req, struct abx_tool *tool, struct abx_spawn_result *ret_result, struct abx_err *err)
 {
 	abx_auto_result struct abx_spawn_result result = ABX_SPAWN_RESULT_INIT;
 	abx_auto_strbuf struct abx_strbuf message = ABX_STRBUF_INIT;
 
+	tool->timeout = seconds_left(req);
+	if (tool->timeout <= 0)
+		return too_long(req, err);
 	if (abx_tool_run(req, tool, &result, err) < 0) {
 		if (abx_tool_is_missing(err))
-			abx_err_errno(err, err->os_errno, "There is no 'git' on PATH. Install the package git");
-		if (err->kind == ABX_E_TIMEOUT)
-			err->kind = ABX_E_DEADLINE;
-		return -1;
+			return abx_err_errno(err, err->os_errno, "There is no 'git' on PATH. Install the package git");
+		return err->kind == ABX_E_TIMEOUT ? too_long(req, err) : -1;
 	}
 	if (result.exit_code != 0) {
 		message_of(&result, &message);
@@ -62,21 +76,23 @@ int git_run(struct abx_request *req, const struct git_repo *repo, const char *co
 	    struct abx_spawn_result *ret_result, struct abx_err *err)
 {
 	abx_auto_strbuf struct abx_strbuf safe = ABX_STRBUF_INIT;
-	const char *argv[32] = { "git", "--no-pager", "-c", NULL };
-	struct abx_tool tool = {
-		.env = &repo->env,
-		.cwd_fd = repo->start.fd,
-		.timeout = (double)req->rule->limits.timeout_seconds,
-		.max_output = max_output,
-	};
-	size_t n = 4;
+	struct abx_tool tool = { .env = &repo->env, .cwd_fd = repo->start.fd, .max_output = max_output };
+	abx_auto_free const char **argv = NULL;
+	size_t n = 0;
 
+	while (args[n])
+		n++;
+	argv = calloc(n + 5, sizeof(*argv));
 	abx_strbuf_addf(&safe, "safe.directory=%s", repo->work_tree);
+	if (!argv || safe.failed)
+		return out_of_memory(err);
+	argv[0] = "git";
+	argv[1] = "--no-pager";
+	argv[2] = "-c";
 	argv[3] = safe.buf;
-	for (; *args && n < ABX_N(argv) - 1; args++)
-		argv[n++] = *args;
+	memcpy(argv + 4, args, n * sizeof(*args));
 	/* The same array: execve takes pointers to strings that it does not write to. */
-	memcpy(&tool.argv, &(const char *const *){ argv }, sizeof(tool.argv));
+	memcpy(&tool.argv, &argv, sizeof(tool.argv));
 	return run(req, &tool, ret_result, err);
 }
 
@@ -131,27 +147,32 @@ static void copy_setting(const char *record, size_t len, struct abx_strbuf *conf
 			(int)value_len, value);
 }
 
-/* git reads the real configuration for us, as a file and without what it includes, from a place where no repository is. */
-static int read_settings(struct abx_request *req, const struct git_repo *repo, struct abx_strbuf *config, struct abx_err *err)
+int git_read_config(struct abx_request *req, const struct git_repo *repo, const char *dir, const char *name, struct abx_spawn_result *ret_result,
+		    struct abx_err *err)
 {
 	abx_auto_result struct abx_spawn_result result = ABX_SPAWN_RESULT_INIT;
 	abx_auto_free char *path = NULL;
-	int there = git_inside(req->roots, repo->common_dir, "config", &path, err);
+	int there = git_inside(req->roots, dir, name, &path, err);
 	char *const argv[] = { "git", "--no-pager", "config", "--file", path, "--no-includes", "--null", "--list", NULL };
-	struct abx_tool tool = {
-		.argv = argv,
-		.env = &repo->env,
-		.cwd_fd = -1,
-		.timeout = (double)req->rule->limits.timeout_seconds,
-		.max_output = CONFIG_MAX,
-	};
+	struct abx_tool tool = { .argv = argv, .env = &repo->plain_env, .cwd_fd = -1, .max_output = CONFIG_MAX };
 
 	if (there <= 0)
 		return there;
 	if (run(req, &tool, &result, err) < 0)
 		return -1;
 	if (result.truncated)
-		return abx_err_set(err, ABX_E_GIT, "the configuration has more than %zu bytes", CONFIG_MAX);
+		return abx_err_set(err, ABX_E_GIT, "%s has more than %zu bytes", name, CONFIG_MAX);
+	*ret_result = result;
+	result = (struct abx_spawn_result)ABX_SPAWN_RESULT_INIT;
+	return 1;
+}
+
+static int read_settings(struct abx_request *req, const struct git_repo *repo, struct abx_strbuf *config, struct abx_err *err)
+{
+	abx_auto_result struct abx_spawn_result result = ABX_SPAWN_RESULT_INIT;
+
+	if (git_read_config(req, repo, repo->common_dir, "config", &result, err) < 0)
+		return -1;
 	for (const char *at = result.out.buf, *end = at + result.out.len; at < end; at += strlen(at) + 1)
 		copy_setting(at, strlen(at), config);
 	return 0;
@@ -179,7 +200,7 @@ static int fill_common_dir(struct abx_request *req, const struct git_repo *repo,
 }
 
 /* Nothing of the caller's, of the user's or of the machine's own settings for git is left. */
-static int make_env(struct git_repo *repo, struct abx_err *err)
+static int make_env(const struct git_repo *repo, struct abx_env *env, struct abx_err *err)
 {
 	const char *const vars[][2] = {
 		{ "GIT_CONFIG_NOSYSTEM", "1" },
@@ -195,17 +216,19 @@ static int make_env(struct git_repo *repo, struct abx_err *err)
 		{ "GIT_ALLOW_PROTOCOL", "none" },
 		{ "LC_ALL", "C" },
 	};
-	int failed = abx_env_init(&repo->env);
+	int failed = abx_env_init(env);
 
-	abx_env_drop(&repo->env, "GIT_");
-	abx_env_drop(&repo->env, "LANGUAGE=");
+	abx_env_drop(env, "GIT_");
+	abx_env_drop(env, "LANGUAGE=");
 	for (size_t i = 0; !failed && i < ABX_N(vars); i++)
-		failed = abx_env_set(&repo->env, vars[i][0], vars[i][1]);
+		failed = abx_env_set(env, vars[i][0], vars[i][1]);
 	return failed ? out_of_memory(err) : 0;
 }
 
-static int show_repository(struct git_repo *repo, struct abx_err *err)
+static int make_envs(struct git_repo *repo, struct abx_err *err)
 {
+	if (make_env(repo, &repo->plain_env, err) < 0 || make_env(repo, &repo->env, err) < 0)
+		return -1;
 	if (abx_env_set(&repo->env, "GIT_DIR", repo->git_dir) < 0 || abx_env_set(&repo->env, "GIT_COMMON_DIR", repo->ours.path) < 0 ||
 	    abx_env_set(&repo->env, "GIT_WORK_TREE", repo->work_tree) < 0)
 		return out_of_memory(err);
@@ -220,10 +243,20 @@ static int open_into(struct abx_request *req, const char *path, struct git_repo 
 		return abx_err_set(err, ABX_E_GIT, "not a directory: %s", path);
 	if (git_find(req->roots, repo->start.resolved, &repo->work_tree, &repo->git_dir, &repo->common_dir, err) < 0 ||
 	    git_check_inside(req->roots, repo->git_dir, repo->common_dir, err) < 0 ||
-	    abx_workdir_make(req->service->policy->run_dir, &repo->ours, err) < 0 || make_env(repo, err) < 0 ||
-	    fill_common_dir(req, repo, err) < 0)
+	    abx_workdir_make(req->service->policy->run_dir, &repo->ours, err) < 0 || make_envs(repo, err) < 0)
 		return -1;
-	return show_repository(repo, err);
+	return fill_common_dir(req, repo, err);
+}
+
+bool git_repo_hides(const struct abx_request *req, const struct git_repo *repo, const struct git_text *name)
+{
+	abx_auto_strbuf struct abx_strbuf path = ABX_STRBUF_INIT;
+
+	if (!req->roots->deny || !name->data)
+		return false;
+	abx_strbuf_addf(&path, "%s/", repo->work_tree);
+	abx_strbuf_add(&path, name->data, name->len);
+	return path.failed || abx_roots_deny(req->roots, path.buf);
 }
 
 int git_repo_open(struct abx_request *req, const char *path, struct git_repo *ret_repo, struct abx_err *err)

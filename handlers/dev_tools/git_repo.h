@@ -15,6 +15,7 @@
 #include "common/spawn.h"
 #include "common/tool.h"
 #include "common/workdir.h"
+#include "handlers/dev_tools/git_parse.h"
 
 struct git_repo {
 	struct abx_path start;    /* the directory that the request names */
@@ -22,7 +23,8 @@ struct git_repo {
 	char *git_dir;            /* HEAD and index: of this work tree */
 	char *common_dir;         /* objects and references: of all work trees */
 	struct abx_workdir ours;  /* what git takes for the common directory */
-	struct abx_env env;
+	struct abx_env env;       /* for git in this repository */
+	struct abx_env plain_env; /* for git in none */
 };
 
 #define GIT_REPO_INIT { .start = ABX_PATH_INIT, .ours = ABX_WORKDIR_INIT }
@@ -34,6 +36,16 @@ struct git_repo {
 int git_repo_open(struct abx_request *req, const char *path, struct git_repo *ret_repo, struct abx_err *err);
 void git_repo_release(struct git_repo *repo);
 #define git_auto_repo __attribute__((cleanup(git_repo_release)))
+
+/* Whether the policy denies the file of this name, taken from the work tree: then nothing is told of it. */
+bool git_repo_hides(const struct abx_request *req, const struct git_repo *repo, const struct git_text *name);
+
+/*
+ * Have git read the file <dir>/<name> of its syntax, not what it includes, from a place where no repository is. 1: the settings are in the output, each "key\nvalue" with
+ * a NUL; 0: there is no such file.
+ */
+int git_read_config(struct abx_request *req, const struct git_repo *repo, const char *dir, const char *name, struct abx_spawn_result *ret_result,
+		    struct abx_err *err);
 
 /*
  * Run git with these arguments (NULL-terminated, after "git" and its options) in the request's directory of the repository. A status that is not 0 is ABX_E_GIT with git's message; too long a
