@@ -152,6 +152,46 @@ subtest 'hosts and prefixes' => sub {
 	is $answer->{json}{type}, 'ValueError', 'which JSON says';
 };
 
+subtest "a web server of the image's own" => sub {
+	my $server = AbxServer->start(args => ['--no-lighttpd', '--peer-user', scalar getpwuid $>]);
+	my ($dir, $port) = ($server->dir, AbxServer::free_port());
+	my $run = $server->run;
+
+	like $server->{ready}, qr{\Aabx: serving in \Q$run\E }, 'the ready line names the run directory';
+	ok !defined $server->lighttpd, 'abxd starts none';
+	AbxServer::spew("$dir/own.conf", <<"END");
+server.modules = ("mod_setenv", "mod_fastcgi", "mod_proxy")
+server.document-root = "$dir"
+server.bind = "127.0.0.1"
+server.port = $port
+var.abx_run = "$run"
+include "$run/lighttpd/core.conf"
+include "$run/lighttpd/file_ops.conf"
+include "$run/lighttpd/end.conf"
+END
+	my ($lighttpd) = grep { -x } '/usr/sbin/lighttpd', map { "$_/lighttpd" } split /:/, $ENV{PATH};
+	my $pid = fork();
+	die "fork: $!" unless defined $pid;
+	if (!$pid) {
+		open STDERR, '>', "$dir/own.log";
+		exec $lighttpd, '-D', '-f', "$dir/own.conf" or POSIX::_exit(127);
+	}
+	$server->{port} = $port;
+	ok AbxServer::wait_for(sub { $server->get('/health')->{status} == 200 }), 'it mounts core';
+	is $server->get('/files/stat?path=.')->{status}, 200, 'and file_ops';
+	my $answer = $server->post('/shell', { command => 'true' });
+	is $answer->{status}, 404, 'a group that it does not mount';
+	is $answer->{json}{rule}, 'mount:process', 'is off, by that rule';
+	kill 'TERM', $pid;
+	waitpid $pid, 0;
+
+	my $other = AbxServer->prepare;
+	my ($status, $out, $err) = $other->run_abxd('--foreground', '--no-lighttpd', '--peer-user', 'no-such-user');
+	is $status, 78, 'a user that does not exist';
+	($status, $out, $err) = $other->run_abxd('--foreground', '--peer-user', 'nobody');
+	is $status, 64, 'a user without --no-lighttpd';
+};
+
 subtest 'what is secret' => sub {
 	my $server = AbxServer->start(env => { ABX_SERVER_TOKEN => $TOKEN }, token => $TOKEN);
 
