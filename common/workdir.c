@@ -1,9 +1,7 @@
 #include "common/workdir.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -86,9 +84,13 @@ void abx_workdir_sweep(const char *run_dir)
 	if (!names && fd >= 0)
 		close(fd);
 	while (names && (entry = readdir(names))) {
+		char proc[32];
 		int pid;
 
-		if (sscanf(entry->d_name, PREFIX "%d-", &pid) != 1 || kill(pid, 0) == 0 || errno != ESRCH)
+		if (sscanf(entry->d_name, PREFIX "%d-", &pid) != 1)
+			continue;
+		snprintf(proc, sizeof(proc), "/proc/%d", pid);
+		if (access(proc, F_OK) == 0)
 			continue;
 		abx_auto_fd int left = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (left < 0)
