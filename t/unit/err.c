@@ -35,6 +35,7 @@ static const struct {
 	{ ABX_E_CONFLICT, 409, "ValueError", NULL },
 	{ ABX_E_FILE_EXISTS, 409, "FileExistsError", NULL },
 	{ ABX_E_TOO_LARGE, 413, "ValueError", "payload_too_large" },
+	{ ABX_E_RANGE, 416, "ValueError", NULL },
 	{ ABX_E_RATE, 429, "RateLimitError", "rate_limited" },
 	{ ABX_E_CONCURRENCY, 429, "ResourceError", "rate_limited" },
 	{ ABX_E_TABLE_FULL, 429, "ResourceError", NULL },
