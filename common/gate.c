@@ -268,6 +268,9 @@ static void fail(struct abx_request *req, const struct abx_err *err)
 		abx_jw_value(&jw, value);
 	}
 	abx_jw_object_end(&jw);
+	/* The rest of a raw body is not taken any more, and the connection of no further use. */
+	if (req->endpoint && req->endpoint->raw_args && abx_request_has_raw_body(req) && abx_request_length(req) > 0)
+		abx_response_header(&req->res, "Connection", "close");
 	if (err->kind == ABX_E_UNAUTHORIZED)
 		abx_response_header(&req->res, "WWW-Authenticate", "Bearer");
 	if (abx_response_json(&req->res, abx_err_status(err), &body, &unused) < 0)

@@ -49,6 +49,9 @@ static int fail(const struct abx_path *target, int os_errno, struct abx_err *err
 		return abx_err_set(err, ABX_E_VALUE, "Is a directory: %s", target->resolved);
 	case EEXIST:
 		return abx_err_set(err, ABX_E_FILE_EXISTS, "File exists: %s", target->resolved);
+	case ENOENT:
+		/* The directory went away while it was written to. */
+		return abx_err_set(err, ABX_E_NO_FILE, "No such file or directory: %s", target->resolved);
 	default:
 		return abx_err_errno(err, os_errno, "%s", target->resolved);
 	}

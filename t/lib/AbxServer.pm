@@ -422,7 +422,7 @@ sub parse_response {
 	} elsif (defined $headers{'content-length'}) {
 		$content = substr $content, 0, $headers{'content-length'};
 	}
-	return { status => $status, headers => \%headers, content => $content, json => decode_json($content) };
+	return { status => $status, headers => \%headers, content => $content, json => scalar decode_json($content) };
 }
 
 1;
