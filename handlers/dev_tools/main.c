@@ -1,4 +1,11 @@
 #include "common/responder.h"
+#include "common/workdir.h"
+
+static int init(struct abx_service *service, struct abx_err *err ABX_UNUSED)
+{
+	abx_workdir_sweep(service->policy->run_dir);
+	return 0;
+}
 
 int main(int argc, char **argv)
 {
@@ -6,6 +13,7 @@ int main(int argc, char **argv)
 		.name = "abx-dev-tools",
 		.group = ABX_GROUP_DEV_TOOLS,
 		.max_threads = 256,
+		.init = init,
 	};
 
 	return abx_responder_main(argc, argv, &program);

@@ -92,32 +92,28 @@ int system_sockets_parse_proc(const char *text, bool v6, struct system_sockets *
 	return 0;
 }
 
-/* "[::1%lo]:80", "*:80", "127.0.0.1%lo:80": the address without brackets, and the port. */
+/* "[::1]:80", "[fe80::1]%eth0:80", "*:80", "127.0.0.1%lo:80": the address without brackets, and the port. */
 static bool parse_ss_local(const char *local, struct system_socket *socket)
 {
-	const char *colon = strrchr(local, ':'), *address = local;
-	size_t len = colon ? (size_t)(colon - local) : 0;
+	const char *colon = strrchr(local, ':');
+	size_t len = colon ? (size_t)(colon - local) : 0, n = 0;
 	char *end;
 	long port;
 
 	if (len == 0 || !isdigit((unsigned char)colon[1]))
 		return false;
 	port = strtol(colon + 1, &end, 10);
-	if (*end || port > 65535)
+	if (*end || port > 65535 || len >= sizeof(socket->address))
 		return false;
-	if (len >= 2 && address[0] == '[' && address[len - 1] == ']') {
-		address++;
-		len -= 2;
-	}
-	socket->port = (int)port;
-	socket->v6 = memchr(address, ':', len) || (len == 1 && *address == '*');
+	for (size_t i = 0; i < len; i++)
+		if (local[i] != '[' && local[i] != ']')
+			socket->address[n++] = local[i];
+	socket->address[n] = '\0';
 	/* A star is a socket for both families that is bound to no address. */
-	if (len == 1 && *address == '*')
-		address = "::", len = 2;
-	if (len >= sizeof(socket->address))
-		return false;
-	memcpy(socket->address, address, len);
-	socket->address[len] = '\0';
+	if (strcmp(socket->address, "*") == 0)
+		memcpy(socket->address, "::", 3);
+	socket->v6 = strchr(socket->address, ':') != NULL;
+	socket->port = (int)port;
 	return true;
 }
 
