@@ -38,7 +38,7 @@ static bool is_secret(const char *name)
 static void add_variable(const char *var, const char *filter, json_t *variables)
 {
 	const char *equals = strchr(var, '=');
-	abx_auto_strbuf struct abx_strbuf name = ABX_STRBUF_INIT, value = ABX_STRBUF_INIT;
+	abx_auto_strbuf struct abx_strbuf name = ABX_STRBUF_INIT;
 
 	if (!equals || (filter && !list_holds(filter, var, (size_t)(equals - var))))
 		return;
