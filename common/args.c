@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "common/base64.h"
+#include "common/spawn.h"
 #include "common/uri.h"
 
 static int wrong_type(const struct abx_arg *arg, const char *wanted, const json_t *value, struct abx_err *err)
@@ -65,9 +66,8 @@ static int check_env(const struct abx_arg *arg, json_t *value, struct abx_err *e
 		if (has_nul(item))
 			return abx_err_set(err, ABX_E_VALUE, "%s: the value of '%s' must not hold a NUL character",
 					   arg->name, name);
-		if (strncasecmp(name, "ABX_", 4) == 0)
-			return abx_err_set(err, ABX_E_VARIABLE, "%s: '%s' cannot be set: names that begin with ABX_ are "
-					   "the server's", arg->name, name);
+		if (strncasecmp(name, "ABX_", 4) == 0 || abx_env_is_private(name))
+			return abx_err_set(err, ABX_E_VARIABLE, "%s: '%s' cannot be set: it is one of the server's own", arg->name, name);
 	}
 	return 0;
 }

@@ -12,13 +12,18 @@
 
 #include "common/endpoint.h"
 #include "common/err.h"
+#include "common/rates.h"
 
 /* Descriptors that abxd hands to a responder; the environment names none of them. */
 enum abx_supervised_fd {
 	ABX_FD_LISTEN = 0,   /* the listening socket of the group */
 	ABX_FD_POLICY = 3,   /* the published policy, a sealed memfd */
 	ABX_FD_BOARD = 4,    /* the board, a memfd */
-	ABX_FD_CONTROL = 5,  /* a stream socket to abxd: the responder writes one byte when it accepts calls */
+	/*
+	 * A stream socket to abxd. The responder writes R when it accepts calls, D when it drains and takes no more, P or E when it has taken a new policy
+	 * or could not; abxd writes a P that carries the descriptor of such a policy.
+	 */
+	ABX_FD_CONTROL = 5,
 	ABX_FD__END = 6
 };
 
@@ -53,6 +58,7 @@ struct abx_board {
 	_Atomic int32_t peers[ABX_BOARD_PEERS]; /* pids whose FastCGI connections are taken: the web server, and the core responders, which relay */
 	struct abx_board_child children[ABX_BOARD_CHILDREN];
 	struct abx_board_vars vars;
+	struct abx_rates rates;
 };
 
 /* Make the board (abxd). Returns it, with its close-on-exec descriptor in *ret_fd, or NULL. */

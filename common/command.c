@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "policy/evaluate.h"
+
 /* The directory to start in: the base directory unless the caller names one inside the allowed trees. */
 static int open_cwd(struct abx_request *req, struct abx_path *cwd, struct abx_err *err)
 {
@@ -41,36 +43,54 @@ static int cut_short(struct abx_request *req, const struct abx_spawn_result *res
 	return abx_err_set(err, ABX_E_TIMEOUT, "Command timed out after %ss", seconds);
 }
 
-int abx_command_run(struct abx_request *req, char *const *argv, struct abx_spawn_result *ret_result,
-		    struct abx_err *err)
+void abx_command_release(struct abx_command *command)
 {
-	return abx_command_run_input(req, argv, NULL, 0, ret_result, err);
+	abx_path_release(&command->cwd);
+	abx_env_release(&command->env);
 }
 
-int abx_command_run_input(struct abx_request *req, char *const *argv, const char *input, size_t len,
+int abx_command_prepare(struct abx_request *req, char *const *argv, const char *shell_text, struct abx_command *ret_command,
+			struct abx_err *err)
+{
+	abx_auto_command struct abx_command command = ABX_COMMAND_INIT;
+	int allowed = shell_text ? abx_rule_allows_shell_text(req->rule, shell_text, err) : abx_rule_allows_command(req->rule, argv, err);
+
+	if (allowed < 0 || open_cwd(req, &command.cwd, err) < 0 || make_env(req, &command.env, err) < 0)
+		return -1;
+	command.timeout = abx_arg_timeout(req, command.seconds);
+	*ret_command = command;
+	command = (struct abx_command)ABX_COMMAND_INIT;
+	return 0;
+}
+
+int abx_command_run(struct abx_request *req, char *const *argv, const char *shell_text, struct abx_spawn_result *ret_result,
+		    struct abx_err *err)
+{
+	return abx_command_run_input(req, argv, shell_text, NULL, 0, ret_result, err);
+}
+
+int abx_command_run_input(struct abx_request *req, char *const *argv, const char *shell_text, const char *input, size_t len,
 			  struct abx_spawn_result *ret_result, struct abx_err *err)
 {
-	abx_auto_path struct abx_path cwd = ABX_PATH_INIT;
-	abx_auto_env struct abx_env env = { 0 };
+	abx_auto_command struct abx_command command = ABX_COMMAND_INIT;
+
+	if (abx_command_prepare(req, argv, shell_text, &command, err) < 0)
+		return -1;
 	struct abx_spawn spawn = {
 		.argv = argv,
-		.env = &env,
+		.env = &command.env,
 		.client_fd = req->io->client_fd,
 		.input = input,
 		.input_len = len,
+		.cwd_fd = command.cwd.fd,
+		.timeout = command.timeout,
+		.max_output = (size_t)req->rule->limits.max_output_bytes,
 	};
-	char seconds[32];
-
-	if (open_cwd(req, &cwd, err) < 0 || make_env(req, &env, err) < 0)
-		return -1;
-	spawn.cwd_fd = cwd.fd;
-	spawn.timeout = abx_arg_timeout(req, seconds);
-	spawn.max_output = (size_t)req->rule->limits.max_output_bytes;
 	if (abx_spawn_run(&spawn, ret_result, err) < 0)
 		return -1;
 	if (ret_result->end == ABX_SPAWN_EXITED)
 		return 0;
-	cut_short(req, ret_result, seconds, err);
+	cut_short(req, ret_result, command.seconds, err);
 	abx_spawn_result_release(ret_result);
 	return -1;
 }

@@ -3,10 +3,12 @@
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/args.h"
+#include "common/audit.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/origin.h"
@@ -103,22 +105,16 @@ static int check_enabled(struct abx_request *req, struct abx_err *err)
 
 static int check_scopes(struct abx_request *req, struct abx_err *err)
 {
-	abx_auto_strbuf struct abx_strbuf rule = ABX_STRBUF_INIT;
-
 	if (!req->identity || abx_policy_scopes_allow(req->identity->scopes, req->rule->scopes))
 		return 0;
-	if (req->endpoint->scope)
-		abx_strbuf_adds(&rule, "default:scopes");
-	else
-		abx_strbuf_addf(&rule, "policy:endpoints.%s", req->endpoint->id);
-	return abx_err_rule(err, ABX_E_MISSING_SCOPE, rule.buf, "Endpoint '%s' needs a scope that '%s' does not have",
-			    req->endpoint->id, req->identity->id);
+	return abx_err_rule(err, ABX_E_MISSING_SCOPE, abx_rule_scopes_name(req->rule),
+			    "Endpoint '%s' needs a scope that '%s' does not have", req->endpoint->id, req->identity->id);
 }
 
 int abx_gate_authorize(struct abx_request *req, struct abx_err *err)
 {
 	req->rule = abx_policy_rule(req->service->policy, req->endpoint);
-	req->roots = &req->service->roots;
+	req->roots = abx_service_roots(req->service, req->endpoint);
 	if (check_enabled(req, err) < 0)
 		return -1;
 	return check_scopes(req, err);
@@ -215,7 +211,8 @@ int abx_gate_pass(struct abx_request *req, struct abx_err *err)
 	/* A public endpoint looks at nothing but method and path. */
 	if (req->endpoint->flags & ABX_EP_PUBLIC)
 		return req->endpoint->fn(req, err);
-	if (abx_origin_check(req, err) < 0 || authenticate(req, err) < 0 || abx_gate_authorize(req, err) < 0)
+	if (abx_origin_check(req, err) < 0 || authenticate(req, err) < 0 || abx_gate_authorize(req, err) < 0 ||
+	    abx_gate_admit(req, err) < 0)
 		return -1;
 	if (req->endpoint->flags & ABX_EP_PLANNED)
 		return abx_err_set(err, ABX_E_NOT_IMPLEMENTED, "Endpoint '%s' is not implemented yet", req->endpoint->id);
@@ -277,6 +274,12 @@ static void fail(struct abx_request *req, const struct abx_err *err)
 		abx_response_abort(&req->res);
 }
 
+/* The last bytes are about to go out: whoever reads them may call again at once. */
+static void end_call(struct abx_response *res)
+{
+	abx_gate_leave((struct abx_request *)((char *)res - offsetof(struct abx_request, res)));
+}
+
 static void log_call(const struct abx_request *req, const struct abx_err *err)
 {
 	struct abx_log_call call = {
@@ -292,6 +295,7 @@ static void log_call(const struct abx_request *req, const struct abx_err *err)
 	};
 
 	abx_log_call(&call);
+	abx_audit_call(req->service->audit, &call, err);
 }
 
 void abx_gate_serve(const struct abx_service *service, struct abx_io *io)
@@ -302,6 +306,7 @@ void abx_gate_serve(const struct abx_service *service, struct abx_io *io)
 	int result;
 
 	abx_request_init(&req, service, io);
+	req.res.ending = end_call;
 	abx_response_header(&req.res, "X-Request-Id", req.request_id);
 	/* lighttpd's error handler runs with the status that lighttpd had decided on; a client cannot set this variable. */
 	refused = abx_request_variable(&req, "REDIRECT_STATUS");

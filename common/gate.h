@@ -1,7 +1,7 @@
 /*
  * The gate: the only way to a handler.
  *
- * The checks come in the order of the contract's section 3: route → origin and credentials → enabled → scopes → size → body → arguments → the handler,
+ * The checks come in the order of the contract's section 3: route → origin and credentials → enabled → scopes → rate → size → body → arguments → the handler,
  * whose doors ask the policy about values. Every failure ends in one place that writes the error body.
  */
 #ifndef ABX_GATE_H
@@ -23,5 +23,14 @@ int abx_gate_pass(struct abx_request *req, struct abx_err *err);
  * -1: ABX_E_DISABLED or ABX_E_MISSING_SCOPE.
  */
 int abx_gate_authorize(struct abx_request *req, struct abx_err *err);
+
+/*
+ * Count the call against the rate and the number of calls that may run, of req->endpoint and the calling identity: ABX_E_RATE or ABX_E_CONCURRENCY. After
+ * abx_gate_authorize; a built-in command asks once more, for the endpoint that does the same.
+ */
+int abx_gate_admit(struct abx_request *req, struct abx_err *err);
+
+/* The call has ended: it counts as running no longer. */
+void abx_gate_leave(struct abx_request *req);
 
 #endif

@@ -131,8 +131,12 @@ void abx_roots_release(struct abx_roots *roots)
 	for (size_t i = 0; i < roots->n; i++) {
 		free(roots->roots[i].path);
 		free(roots->roots[i].alias);
+		free(roots->roots[i].only);
 		abx_cleanup_fd(&roots->roots[i].fd);
 	}
+	for (char **glob = roots->deny; glob && *glob; glob++)
+		free(*glob);
+	free(roots->deny);
 	free(roots->roots);
 	*roots = (struct abx_roots){ 0 };
 }
@@ -283,12 +287,27 @@ static int walk(const struct abx_roots *roots, const char *path, unsigned flags,
 	return why;
 }
 
+/* Whether `rest` below the root is this place letter for letter, so that no link was on the way, and is not off limits. */
+static bool is_plainly(const struct abx_roots *roots, const struct abx_root *root, const char *rest, const char *resolved)
+{
+	const char *place = abx_path_below(root->path, resolved);
+	size_t len = strlen(rest);
+
+	while (len > 0 && rest[len - 1] == '/')
+		len--;
+	return place && strlen(place) == len && memcmp(place, rest, len) == 0 && !abx_roots_deny(roots, resolved);
+}
+
 static int resolve(const struct abx_roots *roots, const char *path, unsigned flags, struct abx_path *ret_path)
 {
 	const struct abx_root *root;
 	const char *rest = match(roots, path, &root);
 	int why = rest ? quick(root, rest, flags, ret_path) : EXDEV;
 
+	if (why == 0 && roots->picky && !is_plainly(roots, root, rest, ret_path->resolved)) {
+		abx_path_release(ret_path);
+		why = EXDEV;
+	}
 	if (why == 0 && ret_path->fd >= 0)
 		return 0;
 	/* Something is missing, or the kernel could not say: it may be that the root is another directory by now. */
@@ -297,7 +316,7 @@ static int resolve(const struct abx_roots *roots, const char *path, unsigned fla
 		return 0;
 	if (why == 0)
 		abx_path_release(ret_path);
-	if (why == ENOENT && !renewed)
+	if (why == ENOENT && !renewed && !roots->picky)
 		return why;
 	return walk(roots, path, flags, ret_path);
 }
@@ -314,8 +333,10 @@ int abx_path_resolve(const struct abx_roots *roots, const char *path, unsigned f
 	case 0:
 		*ret_path = found;
 		return 0;
+	case ABX_PATH_DENIED:
+		return abx_err_rule(err, ABX_E_PATH, roots->rule ? roots->rule : "", "Path is off limits: %s", path);
 	case EXDEV:
-		return abx_err_set(err, ABX_E_PATH, "Path is outside the allowed directories: %s", path);
+		return abx_err_rule(err, ABX_E_PATH, roots->replaced ? roots->rule : "", "Path is outside the allowed directories: %s", path);
 	case ENOENT:
 		return abx_err_set(err, ABX_E_NO_FILE, "No such file or directory: %s", path);
 	case ENOTDIR:

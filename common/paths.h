@@ -18,22 +18,40 @@
 struct abx_root {
 	char *path; /* absolute, canonical */
 	char *alias; /* as configured, when that differs (a symlink on the way), else NULL */
+	char *only; /* a glob (abx_glob_path) that what is used below has to match; NULL: the whole tree */
 	int fd;     /* O_PATH directory */
 };
 
 struct abx_roots {
 	struct abx_root *roots;
 	size_t n;          /* relative paths are taken from roots[0] */
-	char *const *deny; /* globs of paths that are off limits all the same (abx_glob_path), NULL-terminated; or NULL */
+	char **deny;       /* globs of paths that are off limits all the same (abx_glob_path), NULL-terminated; or NULL */
+	const char *rule;  /* the policy rule that made them, which a refusal names (borrowed); NULL: they are the base directory */
+	bool replaced;     /* the trees come from that rule as well, and not only `deny` */
+	bool picky;        /* there are `deny`s or `only`s: being below a root is not enough */
 };
 
-/* Whether a deny glob covers the absolute path. abx_path_resolve asks by itself; handlers that walk a tree ask for each entry. */
+/*
+ * Whether an absolute path without links is off limits: a deny glob covers it or a directory above it, or the trees are globs and none matches. abx_path_resolve
+ * asks by itself, for the place and for each link on the way there; handlers that walk a tree ask for each entry.
+ */
 bool abx_roots_deny(const struct abx_roots *roots, const char *path);
+
+/* Whether a deny glob covers what a link is called: an absolute path whose last component is the link. */
+bool abx_roots_deny_link(const struct abx_roots *roots, const char *path);
 
 /*
  * Open the base directory (created with its parents, mode 0755, if missing) as the one root. ABX_E_ERRNO when it cannot be made or is not a directory.
  */
 int abx_roots_open(const char *base_dir, struct abx_roots *ret_roots, struct abx_err *err);
+
+/*
+ * The trees of an endpoint whose policy has lists of paths: `allow` (NULL: the base directory) less `deny` (or NULL). Where an allowed tree is missing, or is a file or a
+ * glob, the nearest directory above it is opened. The base directory, if it lies in an allowed tree, stays where relative paths begin; else they begin in
+ * the first tree. `rule` is borrowed.
+ */
+int abx_roots_open_lists(const char *base_dir, char *const *allow, char *const *deny, const char *rule, struct abx_roots *ret_roots,
+			 struct abx_err *err);
 void abx_roots_release(struct abx_roots *roots);
 
 enum abx_path_flags {

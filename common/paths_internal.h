@@ -4,9 +4,12 @@
 
 #include "common/paths.h"
 
+/* Beside the errnos: the place is off limits, or a link that leads to it. */
+#define ABX_PATH_DENIED (-1)
+
 /*
- * Resolve by walking from "/". `path` is absolute. Returns 0 with *ret_path, or an errno: EXDEV for a place outside the roots (whatever
- * else may be wrong with it), EAGAIN when directories were moved while they were walked.
+ * Resolve by walking from "/". `path` is absolute. Returns 0 with *ret_path, or an errno: EXDEV for a place outside the roots and
+ * ABX_PATH_DENIED for one that is off limits (whatever else may be wrong with it), EAGAIN when directories were moved while they were walked.
  */
 int abx_path_walk(const struct abx_roots *roots, const char *path, unsigned flags, struct abx_path *ret_path);
 

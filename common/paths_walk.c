@@ -190,6 +190,21 @@ static int follow(struct walk *w, const char *name, int fd, bool more)
 	return *grown == '/' ? restart(w) : 0;
 }
 
+/* Whether the link `name` in the last level is off limits. */
+static bool is_denied_link(struct walk *w, const char *name)
+{
+	size_t len = w->place.len;
+	bool denied;
+
+	if (!w->roots->deny)
+		return false;
+	abx_strbuf_addc(&w->place, '/');
+	abx_strbuf_adds(&w->place, name);
+	denied = abx_roots_deny_link(w->roots, w->place.buf);
+	abx_strbuf_truncate(&w->place, len);
+	return denied;
+}
+
 /* `more`: a slash comes behind the name; `last`: no further name does. The name may be gone with w->rest afterwards. */
 static int step_down(struct walk *w, const char *name, bool more, bool last)
 {
@@ -202,7 +217,7 @@ static int step_down(struct walk *w, const char *name, bool more, bool last)
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return step_unseen(w, name, errno);
 	if (S_ISLNK(st.st_mode) && !(last && !more && (w->flags & ABX_PATH_NOFOLLOW)))
-		return follow(w, name, fd, more);
+		return is_denied_link(w, name) ? ABX_PATH_DENIED : follow(w, name, fd, more);
 	abx_strbuf_addc(&w->place, '/');
 	abx_strbuf_adds(&w->place, name);
 	return push(w, abx_steal_fd(&fd), &st);
@@ -348,6 +363,8 @@ int abx_path_walk(const struct abx_roots *roots, const char *path, unsigned flag
 		return why;
 	if (!is_inside(&w))
 		return EXDEV;
+	if (roots->picky && abx_roots_deny(roots, w.place.len ? w.place.buf : "/"))
+		return ABX_PATH_DENIED;
 	why = w.unseen ? finish_missing(&w, &found) : finish_found(&w, &found);
 	if (why)
 		return why;

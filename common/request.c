@@ -142,26 +142,27 @@ int abx_arg_base64(struct abx_request *req, const char *name, const char **ret_d
 	return 0;
 }
 
-/*
- * Where the default is below the built-in limit, that limit is a maximum; where they are equal it is only the default, and holds callers
- * back just when a policy lowered it (contract, section 8 "Policy").
- */
+/* The default of the row, in seconds; 0: none. */
+static double default_timeout(const struct abx_request *req)
+{
+	for (size_t i = 0; i < req->endpoint->n_args; i++) {
+		const struct abx_arg *arg = &req->endpoint->args[i];
+
+		if (arg->type == ABX_ARG_TIMEOUT && arg->default_json)
+			return strtod(arg->default_json, NULL);
+	}
+	return (double)req->endpoint->limits.timeout_seconds;
+}
+
 double abx_arg_timeout(const struct abx_request *req, char text[32])
 {
-	int64_t built_in = req->endpoint->limits.timeout_seconds, limit = req->rule->limits.timeout_seconds;
-	const json_t *given = abx_arg_json(req, "timeout"), *standard = NULL;
-	double seconds = given ? json_number_value(given) : (double)built_in;
-	json_auto_t *parsed = NULL;
-	bool is_maximum = limit < built_in;
+	const json_t *given = abx_arg_json(req, "timeout");
+	double seconds = given ? json_number_value(given) : default_timeout(req);
+	int64_t most = req->rule->max_timeout;
 
-	for (size_t i = 0; i < req->endpoint->n_args; i++)
-		if (req->endpoint->args[i].type == ABX_ARG_TIMEOUT && req->endpoint->args[i].default_json)
-			standard = parsed = json_loads(req->endpoint->args[i].default_json, JSON_DECODE_ANY, NULL);
-	if (standard && json_number_value(standard) < (double)built_in)
-		is_maximum = true;
-	if (is_maximum && limit > 0 && seconds > (double)limit) {
-		snprintf(text, 32, "%lld", (long long)limit);
-		return (double)limit;
+	if (most && (seconds > (double)most || seconds <= 0)) {
+		snprintf(text, 32, "%lld", (long long)most);
+		return (double)most;
 	}
 	if (json_is_real(given)) {
 		abx_auto_strbuf struct abx_strbuf repr = ABX_STRBUF_INIT;

@@ -22,12 +22,17 @@
 
 struct abx_request;
 
-/* What a responder knows for its whole life. */
+/*
+ * What a responder knows for its whole life, and the policy with what was opened for it. A responder that reads its policy anew has one of these for each;
+ * every request keeps the one that it began with, so handlers take it from there and remember none.
+ */
 struct abx_service {
 	enum abx_group group;
 	const struct abx_policy *policy;
 	struct abx_board *board;
-	struct abx_roots roots; /* the base directory */
+	struct abx_roots roots;       /* the base directory */
+	struct abx_roots *rule_roots; /* by abx_endpoint_index; n == 0: the base directory. NULL: no rule has paths */
+	struct abx_audit *audit;      /* NULL: none */
 	/* Answers for the web server when it refused a request with `status` by itself; core's only. */
 	int (*server_error)(struct abx_request *req, int status, struct abx_err *err);
 };
@@ -55,9 +60,19 @@ struct abx_request {
 	char *body;                 /* the bytes behind `text` */
 	size_t body_len;
 	json_t *error_members;      /* further members of an error body, or NULL */
+	int32_t held[2];            /* slots of the board in which this call counts as running (abx_gate_admit) */
+	size_t n_held;
 	int64_t started_us;
 	struct abx_response res;
 };
+
+/* The trees that an endpoint may touch. */
+static inline const struct abx_roots *abx_service_roots(const struct abx_service *service, const struct abx_endpoint *endpoint)
+{
+	const struct abx_roots *own = service->rule_roots ? &service->rule_roots[abx_endpoint_index(endpoint)] : NULL;
+
+	return own && own->n ? own : &service->roots;
+}
 
 /* Begin with what the transport knows. Release with abx_request_release. */
 void abx_request_init(struct abx_request *req, const struct abx_service *service, struct abx_io *io);

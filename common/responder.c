@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
@@ -15,6 +16,7 @@
 #include "common/fcgi_io.h"
 #include "common/gate.h"
 #include "common/log.h"
+#include "common/service.h"
 #include "common/spawn.h"
 
 /*
@@ -36,6 +38,12 @@
 /* How often threads that sit in accept() are woken while the responder drains. */
 #define DRAIN_STEP_MS 5
 
+/* A policy, and how many calls are under way that began with it. */
+struct generation {
+	struct abx_service *service;
+	unsigned calls;
+};
+
 struct worker {
 	pthread_t thread;
 	atomic_uint calls;   /* that ended; wraps */
@@ -45,7 +53,9 @@ struct worker {
 /* The one responder of this process. */
 static struct {
 	const struct abx_program *program;
-	struct abx_service service;
+	struct abx_board *board;
+	struct generation *generation; /* the one that new calls begin with */
+	pthread_mutex_t generations;   /* held for the pointer above and for all counts of calls */
 	struct worker workers[MAX_THREADS];
 	atomic_uint n_threads; /* started; only ever grows */
 	atomic_uint idle;      /* in accept() */
@@ -54,7 +64,7 @@ static struct {
 	atomic_bool watched;   /* the main thread looks on, tick by tick */
 	int all_busy;          /* eventfd: wakes the main thread to do so */
 	pthread_mutex_t grow;
-} responder = { .grow = PTHREAD_MUTEX_INITIALIZER };
+} responder = { .grow = PTHREAD_MUTEX_INITIALIZER, .generations = PTHREAD_MUTEX_INITIALIZER };
 
 static void start_thread(void);
 
@@ -85,11 +95,113 @@ static void back_off(void)
 	poll(NULL, 0, 20);
 }
 
+/* ---- the policy */
+
+static struct generation *take_generation(void)
+{
+	struct generation *generation;
+
+	pthread_mutex_lock(&responder.generations);
+	generation = responder.generation;
+	generation->calls++;
+	pthread_mutex_unlock(&responder.generations);
+	return generation;
+}
+
+static void free_generation(struct generation *generation)
+{
+	abx_service_close(generation->service);
+	free(generation);
+}
+
+/* The last call of a policy that was replaced takes it along. */
+static void leave_generation(struct generation *generation)
+{
+	bool last;
+
+	pthread_mutex_lock(&responder.generations);
+	last = --generation->calls == 0 && generation != responder.generation;
+	pthread_mutex_unlock(&responder.generations);
+	if (last)
+		free_generation(generation);
+}
+
+/* Begin to use a service: calls that are under way end with the one that they have. */
+static int use_service(struct abx_service *service, struct abx_err *err)
+{
+	struct generation *generation = calloc(1, sizeof(*generation)), *old;
+	bool unused;
+
+	if (!generation || abx_spawn_hide(service->policy->secrets) < 0) {
+		free(generation);
+		return abx_err_set(err, ABX_E_INTERNAL, "Out of memory");
+	}
+	generation->service = service;
+	/* What a program's init has seen stays as long as the program. */
+	generation->calls = responder.generation == NULL;
+	pthread_mutex_lock(&responder.generations);
+	old = responder.generation;
+	responder.generation = generation;
+	unused = old && old->calls == 0;
+	pthread_mutex_unlock(&responder.generations);
+	if (unused)
+		free_generation(old);
+	return 0;
+}
+
+/* A new policy has come from abxd. A bad one leaves the old one in force; the answer says which. */
+static void take_policy(int fd)
+{
+	struct abx_err err = ABX_ERR_INIT;
+	struct abx_service *service = abx_service_open(responder.program->group, fd, responder.board, &err);
+	bool taken = false;
+
+	if (service) {
+		service->server_error = responder.generation->service->server_error;
+		taken = use_service(service, &err) == 0;
+		if (!taken)
+			abx_service_close(service);
+	}
+	close(fd);
+	if (!taken)
+		abx_log(ABX_LOG_ERROR, "the new policy is not taken: %s", err.message);
+	if (write(ABX_FD_CONTROL, taken ? "P" : "E", 1) != 1)
+		abx_log(ABX_LOG_ERROR, "abxd cannot be told of the new policy: %s", strerror(errno));
+}
+
+/* Read what abxd sends: one byte that carries the descriptor of a policy. false: abxd is gone. */
+static bool take_control(void)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { .room = { 0 } };
+	char byte;
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room) };
+	ssize_t n = recvmsg(ABX_FD_CONTROL, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	const struct cmsghdr *cmsg = n == 1 ? CMSG_FIRSTHDR(&msg) : NULL;
+	int fd;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return true;
+	if (n != 1)
+		return false;
+	if (cmsg && cmsg->cmsg_type == SCM_RIGHTS && cmsg->cmsg_len == CMSG_LEN(sizeof(int))) {
+		memcpy(&fd, CMSG_DATA(cmsg), sizeof(fd));
+		take_policy(fd);
+	}
+	return true;
+}
+
+/* ---- threads */
+
 static void serve_one(struct abx_fcgi *fcgi, int fd)
 {
+	struct generation *generation;
 	struct abx_io *io;
 
-	if (!abx_board_admits(responder.service.board, fd)) {
+	if (!abx_board_admits(responder.board, fd)) {
 		abx_log(ABX_LOG_WARNING, "refused a FastCGI connection that does not come from the web server");
 		close(fd);
 		return;
@@ -97,7 +209,9 @@ static void serve_one(struct abx_fcgi *fcgi, int fd)
 	io = abx_fcgi_begin(fcgi, fd);
 	if (!io)
 		return;
-	abx_gate_serve(&responder.service, io);
+	generation = take_generation();
+	abx_gate_serve(generation->service, io);
+	leave_generation(generation);
 	abx_fcgi_end(fcgi);
 }
 
@@ -112,8 +226,10 @@ static void *serve(void *arg)
 	while (fcgi && !responder.draining) {
 		int fd;
 
+		/* Once more, since drain() counts on it: who is not idle when it looks does not accept any more. */
 		atomic_fetch_add(&responder.idle, 1);
-		fd = accept_one(&wake);
+		errno = EINTR;
+		fd = responder.draining ? -1 : accept_one(&wake);
 		if (atomic_fetch_sub(&responder.idle, 1) == 1 && fd >= 0)
 			note_all_busy();
 		if (fd >= 0)
@@ -215,7 +331,7 @@ static int wait_for_orders(int signals)
 
 		if (n > 0 && fds[0].revents && read(signals, &info, sizeof(info)) == sizeof(info))
 			return (int)info.ssi_signo;
-		if (n > 0 && fds[1].revents)
+		if (n > 0 && fds[1].revents && !take_control())
 			return 0;
 		if (n > 0 && fds[2].revents && eventfd_read(responder.all_busy, &count) == 0) {
 			count_stuck();
@@ -231,9 +347,12 @@ static void drain(int signals)
 {
 	struct pollfd pfd = { .fd = signals, .events = POLLIN };
 	struct signalfd_siginfo info;
+	bool told = false;
 
 	responder.draining = true;
 	while (responder.running > 0) {
+		if (!told && responder.idle == 0)
+			told = write(ABX_FD_CONTROL, "D", 1) == 1;
 		for (unsigned i = 0; i < responder.n_threads && responder.idle > 0; i++)
 			pthread_kill(responder.workers[i].thread, SIGUSR1);
 		if (poll(&pfd, 1, DRAIN_STEP_MS) > 0 && read(signals, &info, sizeof(info)) == sizeof(info) &&
@@ -244,21 +363,18 @@ static void drain(int signals)
 
 static int load(const struct abx_program *program, struct abx_err *err)
 {
-	struct abx_service *service = &responder.service;
-	const struct abx_policy *policy = abx_policy_load(ABX_FD_POLICY, err);
+	struct abx_service *service;
 
-	if (!policy)
+	responder.board = abx_board_map(ABX_FD_BOARD, err);
+	service = responder.board ? abx_service_open(program->group, ABX_FD_POLICY, responder.board, err) : NULL;
+	if (!service)
 		return -1;
-	abx_log_init(program->name, policy->log_level, policy->log_json);
-	service->group = program->group;
-	service->policy = policy;
-	service->board = abx_board_map(ABX_FD_BOARD, err);
-	if (!service->board || abx_spawn_init(service->board, environ, err) < 0 ||
-	    abx_roots_open(policy->base_dir, &service->roots, err) < 0)
+	abx_log_init(program->name, service->policy->log_level, service->policy->log_json);
+	if (abx_spawn_init(responder.board, environ, err) < 0 || use_service(service, err) < 0)
 		return -1;
 	if (program->init && program->init(service, err) < 0)
 		return -1;
-	return abx_cage_enter(program->cage, err);
+	return abx_cage_enter(service->policy->cage_off[program->group] ? 0 : program->cage, err);
 }
 
 /* The group's rows as JSON lines, for tests and documentation. */
@@ -312,6 +428,6 @@ int abx_responder_main(int argc, char **argv, const struct abx_program *program)
 		drain(signals);
 	else
 		/* abxd was killed: nobody else would end what the server has started. */
-		abx_kill_marked(responder.service.board->instance);
+		abx_kill_marked(responder.board->instance);
 	_exit(0);
 }

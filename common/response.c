@@ -103,10 +103,21 @@ int abx_response_begin(struct abx_response *res, int status, const char *content
 	return send(res, block.buf, block.len);
 }
 
+static void note_end(struct abx_response *res)
+{
+	void (*ending)(struct abx_response *) = res->ending;
+
+	res->ending = NULL;
+	if (ending)
+		ending(res);
+}
+
 int abx_response_write(struct abx_response *res, const void *data, size_t len)
 {
 	if (res->state != ABX_RESPONSE_BODY)
 		return -1;
+	if (res->length >= 0 && res->sent + (int64_t)len >= res->length)
+		note_end(res);
 	if (!res->head && send(res, data, len) < 0)
 		return -1;
 	res->sent += (int64_t)len;
@@ -139,6 +150,7 @@ void abx_response_finish(struct abx_response *res)
 {
 	bool whole = res->state == ABX_RESPONSE_BODY && (res->head || res->length < 0 || res->sent == res->length);
 
+	note_end(res);
 	if (!whole)
 		abx_response_abort(res);
 }

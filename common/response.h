@@ -23,6 +23,7 @@ struct abx_response {
 	int64_t length, sent;      /* announced and sent bytes of the body; length -1: not announced */
 	bool head;                 /* the answer to a HEAD: the body is counted and not sent */
 	struct abx_strbuf headers; /* lines that were added */
+	void (*ending)(struct abx_response *res); /* called once, before the last bytes of the answer go out; or NULL */
 };
 
 #define ABX_RESPONSE_JSON "application/json; charset=utf-8"

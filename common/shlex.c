@@ -1,5 +1,6 @@
-#include "common/spawn.h"
+#include "common/shlex.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -12,10 +12,17 @@
 
 #include "common/board.h"
 #include "common/err.h"
+#include "common/shlex.h"
 #include "common/strbuf.h"
 
 /* Once per process, before the first spawn. `env` is the base of every child's environment (borrowed for ever). */
 int abx_spawn_init(struct abx_board *board, char *const *env, struct abx_err *err);
+
+/* From now on no child gets the variables of these names (NULL-terminated), nor can they be set for one. -1 when out of memory. */
+int abx_spawn_hide(char *const *names);
+
+/* Whether the variable is the server's own business: its name begins with ABX_, or was hidden. `name` may go on with '='. */
+bool abx_env_is_private(const char *name);
 
 /* A child's environment under construction. */
 struct abx_env {
@@ -80,12 +87,5 @@ int abx_spawn_stop_fd(void);
  * child's id, and by abxd with the server's instance digits.
  */
 void abx_kill_marked(const char *prefix);
-
-/*
- * Split a command as POSIX shlex.split does (Python: shlex.split(s), comments off). Returns a NULL-terminated array, freed by
- * abx_argv_free, or NULL with ABX_E_SHELL_SYNTAX whose message is Python's ("No closing quotation", "No escaped character").
- */
-char **abx_shlex_split(const char *command, struct abx_err *err);
-void abx_argv_free(char **argv);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,10 +11,56 @@
 #include "common/auto.h"
 #include "common/overrides.h"
 
-/* The server's own settings, its token among them, stop here whatever the base environment holds. */
-static bool is_private(const char *var)
+/* Names are only ever added: what was a secret once stays one. */
+static struct {
+	pthread_mutex_t lock;
+	char **names;
+	size_t n;
+} hidden = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static bool is_hidden(const char *name, size_t len)
 {
-	return strncmp(var, "ABX_", 4) == 0;
+	bool found = false;
+
+	pthread_mutex_lock(&hidden.lock);
+	for (size_t i = 0; i < hidden.n && !found; i++)
+		found = strncmp(hidden.names[i], name, len) == 0 && !hidden.names[i][len];
+	pthread_mutex_unlock(&hidden.lock);
+	return found;
+}
+
+static int hide(const char *name)
+{
+	char **grown = realloc(hidden.names, (hidden.n + 1) * sizeof(*grown));
+
+	if (!grown)
+		return -1;
+	hidden.names = grown;
+	grown[hidden.n] = strdup(name);
+	if (!grown[hidden.n])
+		return -1;
+	hidden.n++;
+	return 0;
+}
+
+int abx_spawn_hide(char *const *names)
+{
+	int result = 0;
+
+	for (; *names && result == 0; names++) {
+		if (is_hidden(*names, strlen(*names)))
+			continue;
+		pthread_mutex_lock(&hidden.lock);
+		result = hide(*names);
+		pthread_mutex_unlock(&hidden.lock);
+	}
+	return result;
+}
+
+/* The server's own settings, its token among them, stop here whatever the base environment holds. */
+bool abx_env_is_private(const char *name)
+{
+	return strncmp(name, "ABX_", 4) == 0 || is_hidden(name, strcspn(name, "="));
 }
 
 /* The index of the variable whose name are the first `len` bytes of `name`, or env->n. */
@@ -53,9 +100,9 @@ static int add_overrides(struct abx_env *env)
 	if (abx_overrides_read(abx_spawn_door.board, &vars) < 0)
 		return -1;
 	for (const char *var = vars.buf; var < vars.buf + vars.len; var += strlen(var) + 1) {
-		char *copy = is_private(var) ? NULL : strdup(var);
+		char *copy = abx_env_is_private(var) ? NULL : strdup(var);
 
-		if (!is_private(var) && (!copy || env_put(env, env_find(env, var, strcspn(var, "=")), copy) < 0))
+		if (!abx_env_is_private(var) && (!copy || env_put(env, env_find(env, var, strcspn(var, "=")), copy) < 0))
 			return -1;
 	}
 	return 0;
@@ -72,7 +119,7 @@ int abx_env_init(struct abx_env *env)
 	if (!env->vars)
 		return -1;
 	for (size_t i = 0; i < n; i++) {
-		if (is_private(abx_spawn_door.env[i]))
+		if (abx_env_is_private(abx_spawn_door.env[i]))
 			continue;
 		env->vars[env->n] = strdup(abx_spawn_door.env[i]);
 		if (!env->vars[env->n]) {

@@ -7,24 +7,45 @@
 
 #include "common/base64.h"
 #include "common/utf8.h"
+#include "policy/evaluate.h"
 
 /* File bytes whose base64 fills one FastCGI record, and no character over. */
 #define PIECE 49146
 
+/* What the policy says of the file that would be written, by its own name and not by that of a link. A directory gives the same error whatever `overwrite` is. */
+static int check_target(const struct abx_request *req, const struct abx_path *target, bool overwrite, struct abx_err *err)
+{
+	if (abx_rule_allows_extension(req->rule, target->name, err) < 0)
+		return -1;
+	if (!overwrite && target->fd >= 0 && !S_ISDIR(target->st.st_mode))
+		return abx_err_set(err, ABX_E_FILE_EXISTS, "File exists: %s", target->resolved);
+	return 0;
+}
+
+/* Before missing directories are made for it, which would stay behind. */
+static int check_before(const struct abx_request *req, const char *path, bool overwrite, struct abx_err *err)
+{
+	abx_auto_path struct abx_path target = ABX_PATH_INIT;
+
+	if (!(req->rule->given & (ABX_KEY_EXTENSIONS | ABX_KEY_OVERWRITE)))
+		return 0;
+	if (abx_path_resolve(req->roots, path, ABX_PATH_MISSING, &target, err) < 0)
+		return -1;
+	return check_target(req, &target, overwrite, err);
+}
+
 int abx_upload_begin(struct abx_request *req, const char *path, const struct abx_upload_how *how, struct abx_upload *upload,
 		     struct abx_err *err)
 {
+	bool overwrite = how->overwrite && !req->rule->keep_existing;
+
 	if (how->limit > 0 && how->length > how->limit)
 		return abx_err_set(err, ABX_E_TOO_LARGE, "The file has %lld bytes; the limit is %lld", (long long)how->length,
 				   (long long)how->limit);
-	if (abx_path_resolve(req->roots, path, ABX_PATH_PARENTS, &upload->target, err) < 0)
+	if (check_before(req, path, overwrite, err) < 0 || abx_path_resolve(req->roots, path, ABX_PATH_PARENTS, &upload->target, err) < 0 ||
+	    check_target(req, &upload->target, overwrite, err) < 0 || abx_replacement_begin(&upload->target, 0666, &upload->rep, err) < 0)
 		return -1;
-	/* A directory gives the same error whatever `overwrite` is. */
-	if (!how->overwrite && upload->target.fd >= 0 && !S_ISDIR(upload->target.st.st_mode))
-		return abx_err_set(err, ABX_E_FILE_EXISTS, "File exists: %s", upload->target.resolved);
-	if (abx_replacement_begin(&upload->target, 0666, &upload->rep, err) < 0)
-		return -1;
-	upload->overwrite = how->overwrite;
+	upload->overwrite = overwrite;
 	if (how->mode >= 0 && fchmod(upload->rep.fd, (mode_t)how->mode) < 0)
 		return abx_err_errno(err, errno, "%s", path);
 	return 0;

@@ -16,7 +16,7 @@
 #include "common/strbuf.h"
 #include "policy/settings.h"
 
-#define ABX_TOKEN_HASH 32 /* SHA-256 */
+struct abx_document;
 
 struct abx_identity {
 	char *id;
@@ -25,12 +25,80 @@ struct abx_identity {
 	char **scopes; /* NULL-terminated */
 };
 
-/* What the policy says of one endpoint. */
+/* At most `count` calls in any window of this length. */
+struct abx_rate {
+	int64_t count; /* 0: no rate */
+	int64_t window_ms;
+};
+
+/* The lists of a rule. An allow list that is there and empty allows nothing; one that is NULL does not restrict. */
+enum abx_rule_list {
+	ABX_ALLOW_PATHS,      /* absolute: trees, or globs (abx_glob_path) */
+	ABX_DENY_PATHS,
+	ABX_ALLOW_COMMANDS,   /* globs on the argv joined by spaces */
+	ABX_DENY_COMMANDS,
+	ABX_ALLOW_EXTENSIONS, /* ".py"; "" is a name without one */
+	ABX_DENY_EXTENSIONS,
+	ABX_ALLOW_LANGUAGES,
+	ABX_ALLOW_VARIABLES,  /* globs */
+	ABX_DENY_VARIABLES,
+	ABX_ALLOW_URLS,       /* globs, see policy/url.h */
+	ABX_DENY_URLS,
+	ABX_RULE_LIST__COUNT
+};
+
+/* The keys of an endpoint, as bits: which of them a document gives. */
+enum abx_key {
+	ABX_KEY_ENABLED = 1 << 0,
+	ABX_KEY_SCOPES = 1 << 1,
+	ABX_KEY_PATHS = 1 << 2,
+	ABX_KEY_COMMANDS = 1 << 3,
+	ABX_KEY_EXTENSIONS = 1 << 4,
+	ABX_KEY_OVERWRITE = 1 << 5,
+	ABX_KEY_LANGUAGES = 1 << 6,
+	ABX_KEY_VARIABLES = 1 << 7,
+	ABX_KEY_URLS = 1 << 8,
+	ABX_KEY_CONFINE = 1 << 9,
+	ABX_KEY_TIMEOUT = 1 << 10,
+	ABX_KEY_MAX_OUTPUT = 1 << 11,
+	ABX_KEY_MAX_BYTES = 1 << 12,
+	ABX_KEY_MAX_FILES = 1 << 13,
+	ABX_KEY_MAX_DEPTH = 1 << 14,
+	ABX_KEY_MAX_DURATION = 1 << 15,
+	ABX_KEY_RATE = 1 << 16,
+	ABX_KEY_CONCURRENT = 1 << 17,
+	ABX_KEY__END = 1 << 18
+};
+
+#define ABX_KEYS 18
+
+/* What the kernel enforces on a child. */
+enum abx_confine { ABX_CONFINE_FILESYSTEM = 1 << 0, ABX_CONFINE_NETWORK = 1 << 1, ABX_CONFINE_NO_NEW_PRIVS = 1 << 2 };
+
+/* What the policy says of one endpoint. Values are asked for with the functions of policy/evaluate.h. */
 struct abx_rule {
 	bool enabled;
-	char *rule;    /* the name of the rule that decided `enabled` */
-	char **scopes; /* NULL-terminated: all of them are needed */
+	char *rule;              /* the name of the rule that decided `enabled` */
+	char *values_rule;       /* "policy:endpoints.<id>": what a refusal of a value names */
+	char **scopes;           /* NULL-terminated: all of them are needed */
+	bool scopes_from_policy; /* else they are the endpoint's own */
 	struct abx_limits limits;
+	unsigned given;          /* enum abx_key: what the policy says */
+	int64_t max_timeout;     /* seconds that a caller may ask for at most; 0: any number */
+	struct abx_rate rate;
+	int64_t max_concurrent;  /* 0: any number */
+	char **lists[ABX_RULE_LIST__COUNT]; /* each NULL-terminated, or NULL */
+	bool keep_existing;      /* overwrite: false */
+	bool block_private_networks;
+	unsigned confine;        /* enum abx_confine */
+	int32_t *slots;          /* per identity: the place of its counters on the board; NULL without rate and max_concurrent */
+};
+
+/* A rule for a route that a template's own code registers: its id ("GET /hello") has a blank. */
+struct abx_custom_rule {
+	char *id;
+	signed char enabled; /* -1: the policy does not say */
+	struct abx_rule rule;
 };
 
 struct abx_policy {
@@ -46,11 +114,20 @@ struct abx_policy {
 	size_t n_identities;
 	bool local;             /* no identity has a token */
 	struct abx_rule *rules; /* by abx_endpoint_index */
+	struct abx_custom_rule *custom_rules;
+	size_t n_custom_rules;
+	char **secrets;         /* NULL-terminated names of variables that held tokens: they never reach a child */
+	char *audit_file;       /* NULL: none */
+	bool audit_all;
+	bool cage_off[ABX_GROUP__COUNT]; /* the responder's own confinement is switched off */
 	char **warnings;        /* NULL-terminated */
 };
 
-/* Decide. Returns a policy that abx_policy_free frees, or NULL. */
-struct abx_policy *abx_policy_build(const struct abx_settings *settings, struct abx_err *err);
+/* Decide. `document` may be NULL: there is none. Returns a policy that abx_policy_free frees, or NULL. */
+struct abx_policy *abx_policy_build(const struct abx_settings *settings, const struct abx_document *document, struct abx_err *err);
+
+/* Add a warning. */
+int abx_policy_warn(struct abx_policy *policy, struct abx_err *err, const char *fmt, ...) ABX_PRINTF(3, 4);
 
 /* Write the policy to a new sealed memfd (close-on-exec). Returns the descriptor, or -1. */
 int abx_policy_publish(const struct abx_policy *policy, struct abx_err *err);
@@ -59,6 +136,17 @@ int abx_policy_publish(const struct abx_policy *policy, struct abx_err *err);
 struct abx_policy *abx_policy_load(int fd, struct abx_err *err);
 
 void abx_policy_free(struct abx_policy *policy);
+
+/* Free what a rule holds, not the rule. */
+void abx_rule_release(struct abx_rule *rule);
+
+/* A list of strings: copy it, add a copy of `item` to it, free it. The first two return NULL and -1 when out of memory. */
+char **abx_list_copy(char *const *list);
+int abx_list_add(char ***list, const char *item);
+void abx_list_free(char **list);
+
+/* Take out the strings that begin with `prefix`. */
+void abx_list_drop(char **list, const char *prefix);
 
 static inline const struct abx_rule *abx_policy_rule(const struct abx_policy *policy, const struct abx_endpoint *endpoint)
 {
@@ -70,6 +158,13 @@ void abx_policy_explain_disabled(const struct abx_endpoint *endpoint, const char
 
 /* Whether one of the identity's scopes covers each of the scopes that are needed: the same name, "*", or "prefix:*". */
 bool abx_policy_scopes_allow(char *const *held, char *const *needed);
+
+/* The rule that a refusal for want of a scope names. */
+const char *abx_rule_scopes_name(const struct abx_rule *rule);
+
+/* "10/min". */
+#define ABX_RATE_TEXT 32
+void abx_rate_text(const struct abx_rate *rate, char out[ABX_RATE_TEXT]);
 
 /* The headers that carry credentials, as the caller sent them: NULL-terminated lists of values, every occurrence and part of its own. */
 struct abx_credentials {

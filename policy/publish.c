@@ -10,12 +10,14 @@
 
 #include "policy/policy.h"
 
+/* ---- writing */
+
 static json_t *list_to_json(char *const *list)
 {
 	json_t *array = json_array();
 
 	for (; list && *list; list++)
-		json_array_append_new(array, json_string(*list));
+		json_array_append_new(array, json_string_nocheck(*list));
 	return array;
 }
 
@@ -42,29 +44,80 @@ static json_t *identities_to_json(const struct abx_policy *policy)
 	return array;
 }
 
+/* Most rules say little: what they leave open is left out. */
+static json_t *rule_to_json(const struct abx_rule *rule, size_t n_identities)
+{
+	json_t *json = json_pack("{sb ss ss so so sI si}", "enabled", rule->enabled, "rule", rule->rule, "values_rule",
+				 rule->values_rule, "scopes", list_to_json(rule->scopes), "limits", limits_to_json(&rule->limits),
+				 "max_timeout", (json_int_t)rule->max_timeout, "given", (int)rule->given);
+	char name[16];
+
+	if (rule->scopes_from_policy)
+		json_object_set_new(json, "scopes_from_policy", json_true());
+	if (rule->rate.count)
+		json_object_set_new(json, "rate", json_pack("[II]", (json_int_t)rule->rate.count, (json_int_t)rule->rate.window_ms));
+	if (rule->max_concurrent)
+		json_object_set_new(json, "max_concurrent", json_integer(rule->max_concurrent));
+	if (rule->keep_existing)
+		json_object_set_new(json, "keep_existing", json_true());
+	if (rule->block_private_networks)
+		json_object_set_new(json, "block_private_networks", json_true());
+	if (rule->confine)
+		json_object_set_new(json, "confine", json_integer(rule->confine));
+	for (size_t i = 0; i < ABX_RULE_LIST__COUNT; i++) {
+		snprintf(name, sizeof(name), "list%zu", i);
+		if (rule->lists[i])
+			json_object_set_new(json, name, list_to_json(rule->lists[i]));
+	}
+	if (rule->slots) {
+		json_t *slots = json_array();
+
+		for (size_t i = 0; i < n_identities; i++)
+			json_array_append_new(slots, json_integer(rule->slots[i]));
+		json_object_set_new(json, "slots", slots);
+	}
+	return json;
+}
+
 static json_t *rules_to_json(const struct abx_policy *policy)
 {
 	json_t *array = json_array();
 
-	for (size_t i = 0; i < abx_endpoint_count(); i++) {
-		const struct abx_rule *rule = &policy->rules[i];
+	for (size_t i = 0; i < abx_endpoint_count(); i++)
+		json_array_append_new(array, rule_to_json(&policy->rules[i], policy->n_identities));
+	return array;
+}
 
-		json_array_append_new(array, json_pack("{sb ss so so}", "enabled", rule->enabled, "rule", rule->rule,
-						       "scopes", list_to_json(rule->scopes), "limits",
-						       limits_to_json(&rule->limits)));
-	}
+static json_t *custom_to_json(const struct abx_policy *policy)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < policy->n_custom_rules; i++)
+		json_array_append_new(array, json_pack("{ss si so}", "id", policy->custom_rules[i].id, "enabled",
+						       policy->custom_rules[i].enabled, "rule",
+						       rule_to_json(&policy->custom_rules[i].rule, policy->n_identities)));
+	return array;
+}
+
+static json_t *cages_to_json(const struct abx_policy *policy)
+{
+	json_t *array = json_array();
+
+	for (size_t g = 0; g < ABX_GROUP__COUNT; g++)
+		json_array_append_new(array, json_boolean(policy->cage_off[g]));
 	return array;
 }
 
 static json_t *policy_to_json(const struct abx_policy *p)
 {
-	return json_pack("{ss ss sb ss ss ss ss ss ss so si si sI si sb so so so}", "preset", p->preset, "revision",
-			 p->revision, "configured", p->configured, "base_dir", p->base_dir, "run_dir", p->run_dir,
-			 "spool_dir", p->spool_dir, "commands_dir", p->commands_dir, "mount_prefix", p->mount_prefix,
-			 "host", p->host, "allowed_origins", list_to_json(p->allowed_origins), "port", p->port,
-			 "pty_port", p->pty_port, "max_upload", (json_int_t)p->max_upload, "log_level",
-			 (int)p->log_level, "log_json", p->log_json, "identities", identities_to_json(p), "rules",
-			 rules_to_json(p), "warnings", list_to_json(p->warnings));
+	return json_pack("{ss ss sb ss ss ss ss ss ss so si si sI si sb sb so so so so so so ss? sb}", "preset", p->preset, "revision",
+			 p->revision, "configured", p->configured, "base_dir", p->base_dir, "run_dir", p->run_dir, "spool_dir",
+			 p->spool_dir, "commands_dir", p->commands_dir, "mount_prefix", p->mount_prefix, "host", p->host,
+			 "allowed_origins", list_to_json(p->allowed_origins), "port", p->port, "pty_port", p->pty_port, "max_upload",
+			 (json_int_t)p->max_upload, "log_level", (int)p->log_level, "log_json", p->log_json, "local", p->local,
+			 "identities", identities_to_json(p), "rules", rules_to_json(p), "custom_rules", custom_to_json(p), "warnings",
+			 list_to_json(p->warnings), "secrets", list_to_json(p->secrets), "cages", cages_to_json(p), "audit_file",
+			 p->audit_file, "audit_all", p->audit_all);
 }
 
 int abx_policy_publish(const struct abx_policy *policy, struct abx_err *err)
@@ -81,6 +134,13 @@ int abx_policy_publish(const struct abx_policy *policy, struct abx_err *err)
 	return abx_steal_fd(&fd);
 }
 
+/* ---- reading */
+
+static char *copy_text(const json_t *text)
+{
+	return json_is_string(text) ? strdup(json_string_value(text)) : NULL;
+}
+
 /* Strings of a JSON array as a list; NULL when out of memory or the array is not what was published. */
 static char **list_from_json(const json_t *array)
 {
@@ -90,7 +150,7 @@ static char **list_from_json(const json_t *array)
 
 	if (!list)
 		return NULL;
-	json_array_foreach(array, i, item) list[i] = strdup(json_string_value(item));
+	json_array_foreach(array, i, item) list[i] = copy_text(item);
 	return list;
 }
 
@@ -108,23 +168,66 @@ static int identities_from_json(struct abx_policy *policy, const json_t *array)
 	const json_t *item;
 	size_t i;
 
-	policy->identities = calloc(json_array_size(array), sizeof(*policy->identities));
+	policy->identities = calloc(json_array_size(array) + 1, sizeof(*policy->identities));
 	if (!policy->identities)
 		return -1;
-	policy->local = true;
 	json_array_foreach(array, i, item) {
 		struct abx_identity *identity = &policy->identities[i];
 		const char *hex = json_string_value(json_object_get(item, "hash"));
 
 		policy->n_identities = i + 1;
-		identity->id = strdup(json_string_value(json_object_get(item, "id")));
+		identity->id = copy_text(json_object_get(item, "id"));
 		identity->scopes = list_from_json(json_object_get(item, "scopes"));
 		identity->has_token = hex && *hex;
 		for (size_t k = 0; identity->has_token && k < ABX_TOKEN_HASH; k++)
 			sscanf(hex + 2 * k, "%2hhx", &identity->token_hash[k]);
-		policy->local &= !identity->has_token;
+		if (!identity->id || !identity->scopes)
+			return -1;
 	}
 	return 0;
+}
+
+static int slots_from_json(struct abx_rule *rule, const json_t *array, size_t n_identities)
+{
+	const json_t *item;
+	size_t i;
+
+	if (!array)
+		return 0;
+	rule->slots = calloc(n_identities, sizeof(*rule->slots));
+	if (!rule->slots || json_array_size(array) != n_identities)
+		return -1;
+	json_array_foreach(array, i, item) rule->slots[i] = (int32_t)json_integer_value(item);
+	return 0;
+}
+
+static int rule_from_json(struct abx_rule *rule, const json_t *json, size_t n_identities)
+{
+	const json_t *rate = json_object_get(json, "rate");
+	char name[16];
+
+	rule->enabled = json_is_true(json_object_get(json, "enabled"));
+	rule->rule = copy_text(json_object_get(json, "rule"));
+	rule->values_rule = copy_text(json_object_get(json, "values_rule"));
+	rule->scopes = list_from_json(json_object_get(json, "scopes"));
+	rule->scopes_from_policy = json_is_true(json_object_get(json, "scopes_from_policy"));
+	limits_from_json(json_object_get(json, "limits"), &rule->limits);
+	rule->max_timeout = json_integer_value(json_object_get(json, "max_timeout"));
+	rule->given = (unsigned)json_integer_value(json_object_get(json, "given"));
+	rule->rate.count = json_integer_value(json_array_get(rate, 0));
+	rule->rate.window_ms = json_integer_value(json_array_get(rate, 1));
+	rule->max_concurrent = json_integer_value(json_object_get(json, "max_concurrent"));
+	rule->keep_existing = json_is_true(json_object_get(json, "keep_existing"));
+	rule->block_private_networks = json_is_true(json_object_get(json, "block_private_networks"));
+	rule->confine = (unsigned)json_integer_value(json_object_get(json, "confine"));
+	for (size_t i = 0; i < ABX_RULE_LIST__COUNT; i++) {
+		snprintf(name, sizeof(name), "list%zu", i);
+		if (json_object_get(json, name) && !(rule->lists[i] = list_from_json(json_object_get(json, name))))
+			return -1;
+	}
+	if (slots_from_json(rule, json_object_get(json, "slots"), n_identities) < 0)
+		return -1;
+	return rule->rule && rule->values_rule && rule->scopes ? 0 : -1;
 }
 
 static int rules_from_json(struct abx_policy *policy, const json_t *array)
@@ -137,48 +240,86 @@ static int rules_from_json(struct abx_policy *policy, const json_t *array)
 	policy->rules = calloc(abx_endpoint_count(), sizeof(*policy->rules));
 	if (!policy->rules)
 		return -1;
-	json_array_foreach(array, i, item) {
-		struct abx_rule *rule = &policy->rules[i];
+	json_array_foreach(array, i, item)
+		if (rule_from_json(&policy->rules[i], item, policy->n_identities) < 0)
+			return -1;
+	return 0;
+}
 
-		rule->enabled = json_is_true(json_object_get(item, "enabled"));
-		rule->rule = strdup(json_string_value(json_object_get(item, "rule")));
-		rule->scopes = list_from_json(json_object_get(item, "scopes"));
-		limits_from_json(json_object_get(item, "limits"), &rule->limits);
+static int custom_from_json(struct abx_policy *policy, const json_t *array)
+{
+	const json_t *item;
+	size_t i;
+
+	policy->custom_rules = calloc(json_array_size(array) + 1, sizeof(*policy->custom_rules));
+	if (!policy->custom_rules)
+		return -1;
+	json_array_foreach(array, i, item) {
+		struct abx_custom_rule *custom = &policy->custom_rules[policy->n_custom_rules++];
+
+		custom->id = copy_text(json_object_get(item, "id"));
+		custom->enabled = (signed char)json_integer_value(json_object_get(item, "enabled"));
+		if (!custom->id || rule_from_json(&custom->rule, json_object_get(item, "rule"), policy->n_identities) < 0)
+			return -1;
 	}
 	return 0;
 }
 
+/* What the parts of the document are, before they are copied. */
+struct parts {
+	const char *preset, *revision, *base_dir, *run_dir, *spool_dir, *commands_dir, *mount_prefix, *host;
+	json_t *origins, *identities, *rules, *custom, *warnings, *secrets, *cages, *audit_file;
+};
+
+static int copy_texts(struct abx_policy *p, const struct parts *parts)
+{
+	const struct {
+		char **to;
+		const char *from;
+	} texts[] = {
+		{ &p->preset, parts->preset },		   { &p->revision, parts->revision },	{ &p->base_dir, parts->base_dir },
+		{ &p->run_dir, parts->run_dir },	   { &p->spool_dir, parts->spool_dir }, { &p->commands_dir, parts->commands_dir },
+		{ &p->mount_prefix, parts->mount_prefix }, { &p->host, parts->host },
+	};
+
+	for (size_t i = 0; i < ABX_N(texts); i++) {
+		*texts[i].to = strdup(texts[i].from);
+		if (!*texts[i].to)
+			return -1;
+	}
+	p->audit_file = copy_text(parts->audit_file);
+	return json_is_string(parts->audit_file) && !p->audit_file ? -1 : 0;
+}
+
 static int policy_from_json(struct abx_policy *p, json_t *json)
 {
-	const char *preset, *revision, *base_dir, *run_dir, *spool_dir, *commands_dir, *mount_prefix, *host;
-	json_t *origins, *identities, *rules, *warnings;
-	int configured, log_level, log_json;
+	int configured, log_level, log_json, local, audit_all;
+	struct parts parts = { .preset = NULL };
 	json_int_t max_upload;
 
-	if (json_unpack(json, "{ss ss sb ss ss ss ss ss ss so si si sI si sb so so so}", "preset", &preset, "revision",
-			&revision, "configured", &configured, "base_dir", &base_dir, "run_dir", &run_dir, "spool_dir",
-			&spool_dir, "commands_dir", &commands_dir, "mount_prefix", &mount_prefix, "host", &host,
-			"allowed_origins", &origins, "port", &p->port, "pty_port", &p->pty_port, "max_upload",
-			&max_upload, "log_level", &log_level, "log_json", &log_json, "identities", &identities, "rules",
-			&rules, "warnings", &warnings) < 0)
+	if (json_unpack(json, "{ss ss sb ss ss ss ss ss ss so si si sI si sb sb so so so so so so so sb}", "preset", &parts.preset,
+			"revision", &parts.revision, "configured", &configured, "base_dir", &parts.base_dir, "run_dir", &parts.run_dir,
+			"spool_dir", &parts.spool_dir, "commands_dir", &parts.commands_dir, "mount_prefix", &parts.mount_prefix, "host",
+			&parts.host, "allowed_origins", &parts.origins, "port", &p->port, "pty_port", &p->pty_port, "max_upload",
+			&max_upload, "log_level", &log_level, "log_json", &log_json, "local", &local, "identities", &parts.identities,
+			"rules", &parts.rules, "custom_rules", &parts.custom, "warnings", &parts.warnings, "secrets", &parts.secrets,
+			"cages", &parts.cages, "audit_file", &parts.audit_file, "audit_all", &audit_all) < 0)
 		return -1;
-	p->preset = strdup(preset);
-	p->revision = strdup(revision);
 	p->configured = configured;
-	p->base_dir = strdup(base_dir);
-	p->run_dir = strdup(run_dir);
-	p->spool_dir = strdup(spool_dir);
-	p->commands_dir = strdup(commands_dir);
-	p->mount_prefix = strdup(mount_prefix);
-	p->host = strdup(host);
 	p->max_upload = max_upload;
 	p->log_level = (enum abx_log_level)log_level;
 	p->log_json = log_json;
-	p->allowed_origins = list_from_json(origins);
-	p->warnings = list_from_json(warnings);
-	if (identities_from_json(p, identities) < 0)
+	p->local = local;
+	p->audit_all = audit_all;
+	p->allowed_origins = list_from_json(parts.origins);
+	p->warnings = list_from_json(parts.warnings);
+	p->secrets = list_from_json(parts.secrets);
+	for (size_t g = 0; g < ABX_GROUP__COUNT; g++)
+		p->cage_off[g] = json_is_true(json_array_get(parts.cages, g));
+	if (!p->allowed_origins || !p->warnings || !p->secrets || copy_texts(p, &parts) < 0 ||
+	    identities_from_json(p, parts.identities) < 0 || rules_from_json(p, parts.rules) < 0)
 		return -1;
-	return rules_from_json(p, rules);
+	return custom_from_json(p, parts.custom);
 }
 
 struct abx_policy *abx_policy_load(int fd, struct abx_err *err)

@@ -3,9 +3,13 @@
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
+
+#include "policy/digest.h"
 
 static const char *env_find(char *const *env, const char *name)
 {
@@ -84,17 +88,41 @@ static int load_host(char *const *env, struct abx_settings *s, struct abx_err *e
 	return 0;
 }
 
+/* What a header could not carry, or would carry as two. */
+static bool is_token(const char *token)
+{
+	for (; *token; token++)
+		if ((unsigned char)*token <= ' ' || *token == ',' || *token == 0x7f)
+			return false;
+	return true;
+}
+
 static int load_token(char *const *env, struct abx_settings *s, struct abx_err *err)
 {
 	const char *token = setting(env, "ABX_SERVER_TOKEN");
 
 	if (!token)
 		return 0;
-	for (const char *p = token; *p; p++)
-		if ((unsigned char)*p <= ' ' || *p == ',' || *p == 0x7f)
-			return abx_err_set(err, ABX_E_VALUE,
-					   "ABX_SERVER_TOKEN: a token cannot hold a comma, blank or control character");
+	if (!is_token(token))
+		return abx_err_set(err, ABX_E_VALUE,
+				   "ABX_SERVER_TOKEN: a token cannot hold a comma, blank or control character");
 	return copy(&s->token, token, err);
+}
+
+/* A path stays what it means now, wherever the server goes. */
+static int load_policy(char *const *env, struct abx_settings *s, struct abx_err *err)
+{
+	const char *value = setting(env, "ABX_SERVER_POLICY");
+	abx_auto_free char *cwd = NULL;
+
+	if (!value || *value == '{' || *value == '/')
+		return value ? copy(&s->policy, value, err) : 0;
+	cwd = getcwd(NULL, 0);
+	if (!cwd || asprintf(&s->policy, "%s/%s", cwd, value) < 0) {
+		s->policy = NULL;
+		return abx_err_errno(err, errno, "ABX_SERVER_POLICY: '%s'", value);
+	}
+	return 0;
 }
 
 static int add_group(struct abx_settings *s, const char *name, size_t len, struct abx_err *err)
@@ -176,7 +204,7 @@ static int load(char *const *env, struct abx_settings *s, struct abx_err *err)
 	s->max_upload = 104857600;
 	if (load_host(env, s, err) < 0 || load_port(env, "ABX_SERVER_PORT", 9000, &s->port, err) < 0 ||
 	    load_port(env, "ABX_PTY_PORT", 9001, &s->pty_port, err) < 0 || load_token(env, s, err) < 0 ||
-	    load_groups(env, s, err) < 0 || load_string(env, "ABX_SERVER_POLICY", NULL, &s->policy, err) < 0 ||
+	    load_groups(env, s, err) < 0 || load_policy(env, s, err) < 0 ||
 	    load_directory(env, "ABX_SERVER_BASE_DIR", "/home/user", &s->base_dir, err) < 0 ||
 	    load_number(env, "ABX_MAX_UPLOAD_SIZE", 1, (int64_t)1 << 50, &s->max_upload, err) < 0 ||
 	    load_directory(env, "ABX_RUN_DIR", NULL, &s->run_dir, err) < 0 ||
@@ -221,10 +249,63 @@ void abx_settings_release(struct abx_settings *s)
 	free(s->agents_default);
 	free(s->allowed_origins);
 	free(s->mount_prefix);
+	for (size_t i = 0; i < s->n_secrets; i++)
+		free(s->secrets[i].name);
+	free(s->secrets);
 	*s = (struct abx_settings){ 0 };
 }
 
-char **abx_settings_child_env(char *const *env)
+static struct abx_secret *find_secret(const struct abx_settings *s, const char *name, size_t len)
+{
+	for (size_t i = 0; i < s->n_secrets; i++)
+		if (strncmp(s->secrets[i].name, name, len) == 0 && !s->secrets[i].name[len])
+			return &s->secrets[i];
+	return NULL;
+}
+
+static struct abx_secret *add_secret(struct abx_settings *s, const char *name, const char *token)
+{
+	struct abx_secret *grown = realloc(s->secrets, (s->n_secrets + 1) * sizeof(*grown));
+
+	if (!grown)
+		return NULL;
+	s->secrets = grown;
+	grown += s->n_secrets;
+	grown->name = strdup(name);
+	if (!grown->name)
+		return NULL;
+	abx_digest(token, strlen(token), grown->hash);
+	s->n_secrets++;
+	return grown;
+}
+
+int abx_settings_token_of(struct abx_settings *s, char *const *env, const char *name, unsigned char hash[ABX_TOKEN_HASH],
+			  struct abx_err *err)
+{
+	const struct abx_secret *secret = find_secret(s, name, strlen(name));
+
+	if (!secret) {
+		const char *token = setting(env, name);
+
+		if (!token)
+			return abx_err_set(err, ABX_E_VALUE, "the variable %s is not set", name);
+		if (!is_token(token))
+			return abx_err_set(err, ABX_E_VALUE, "%s: a token cannot hold a comma, blank or control character", name);
+		secret = add_secret(s, name, token);
+		if (!secret)
+			return abx_err_set(err, ABX_E_INTERNAL, "Out of memory");
+	}
+	memcpy(hash, secret->hash, ABX_TOKEN_HASH);
+	return 0;
+}
+
+/* Whether the string of an environment is the server's own business. */
+static bool is_private(const struct abx_settings *s, const char *var)
+{
+	return strncmp(var, "ABX_", 4) == 0 || find_secret(s, var, strcspn(var, "="));
+}
+
+char **abx_settings_child_env(const struct abx_settings *s, char *const *env)
 {
 	size_t n = 0;
 	char **child;
@@ -236,15 +317,15 @@ char **abx_settings_child_env(char *const *env)
 		return NULL;
 	n = 0;
 	for (; *env; env++)
-		if (strncmp(*env, "ABX_", 4) != 0)
+		if (!is_private(s, *env))
 			child[n++] = *env;
 	return child;
 }
 
-void abx_settings_scrub_environment(char **env)
+void abx_settings_scrub_environment(const struct abx_settings *s, char **env)
 {
 	for (; *env; env++)
-		if (strncmp(*env, "ABX_", 4) == 0) {
+		if (is_private(s, *env)) {
 			char *value = strchr(*env, '=');
 
 			if (value)

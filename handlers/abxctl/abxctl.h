@@ -79,6 +79,7 @@ int cmd_start(struct ctl *ctl);
 int cmd_stop(struct ctl *ctl);
 int cmd_status(struct ctl *ctl);
 int cmd_reload(struct ctl *ctl);
+int cmd_policy(struct ctl *ctl);
 int cmd_health(struct ctl *ctl);
 int cmd_discover(struct ctl *ctl);
 int cmd_call(struct ctl *ctl);

@@ -7,11 +7,15 @@
 #include <sys/pidfd.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "handlers/abxctl/abxctl.h"
 #include "handlers/abxctl/http.h"
 
 /* A server is gone within 6 seconds of being asked; past this something is wrong with it. */
 #define STOP_MS 15000
+
+/* How long reload waits until all groups follow the new policy: each of them starts once more. */
+#define RELOAD_MS 30000
 
 /* How long status waits for an answer. */
 #define STATUS_MS 5000
@@ -90,14 +94,51 @@ int cmd_stop(struct ctl *ctl ABX_UNUSED)
 	return CTL_OK;
 }
 
+/* What abxd has written of its last reload (<run>/reload.status), or NULL. */
+static json_t *read_reload_status(const struct ctl_server *server)
+{
+	abx_auto_free char *path = NULL;
+
+	if (asprintf(&path, "%s/reload.status", server->dir) < 0)
+		path = NULL;
+	return path ? json_load_file(path, 0, NULL) : NULL;
+}
+
+static json_int_t reload_serial(const json_t *status)
+{
+	return json_integer_value(json_object_get(status, "serial"));
+}
+
 int cmd_reload(struct ctl *ctl ABX_UNUSED)
 {
 	ctl_auto_server struct ctl_server server = CTL_SERVER_INIT;
-	int status = find_and_signal(SIGHUP, &server);
+	json_auto_t *before = NULL, *after = NULL;
+	struct abx_err err = ABX_ERR_INIT;
+	int status = ctl_server_find(&server, &err);
 
-	if (status == CTL_OK)
-		printf("abxd (pid %d) was asked to read its policy again; its log tells the outcome\n", (int)server.pid);
-	return status;
+	if (status != CTL_OK)
+		return ctl_fail(status, "%s", err.message);
+	before = read_reload_status(&server);
+	if (pidfd_send_signal(server.pidfd, SIGHUP, NULL, 0) < 0)
+		return ctl_fail(CTL_FAILED, "cannot signal abxd (pid %d): %s", (int)server.pid, strerror(errno));
+	for (int64_t end = abx_clock_ms() + RELOAD_MS; abx_clock_ms() < end;) {
+		struct pollfd gone = { .fd = server.pidfd, .events = POLLIN };
+
+		json_decref(after);
+		after = read_reload_status(&server);
+		if (reload_serial(after) > reload_serial(before))
+			break;
+		if (poll(&gone, 1, 10) > 0)
+			return ctl_fail(CTL_FAILED, "abxd (pid %d) has ended", (int)server.pid);
+	}
+	if (reload_serial(after) <= reload_serial(before))
+		return ctl_fail(CTL_FAILED, "abxd (pid %d) has not answered within %d seconds; its log tells more", (int)server.pid,
+				RELOAD_MS / 1000);
+	if (!json_is_true(json_object_get(after, "ok")))
+		return ctl_fail(CTL_FAILED, "the new policy is not taken: %s", json_string_value(json_object_get(after, "error")));
+	printf("abxd (pid %d) has read its policy again (revision %s)\n", (int)server.pid,
+	       json_string_value(json_object_get(after, "revision")));
+	return CTL_OK;
 }
 
 /* ---- status */

@@ -85,6 +85,11 @@ static const struct subcommand subcommands[] = {
 	  .summary = "Run a command on the server.",
 	  .details = "A single operand is split into words by the server, several are passed on as they are. No shell is\n"
 		     "involved: for pipes and variables use: abxctl shell sh -c '...'. The exit code is that of the command." },
+	{ .name = "policy", .usage = "check FILE | explain FILE ENDPOINT [VALUE]", .run = cmd_policy, .min = 2, .max = 4,
+	  .no_server = true, .verbatim = true,
+	  .summary = "Look at a policy document, without a server.",
+	  .details = "check validates it and prints the table that follows from it; explain tells which rule decides on an endpoint and why, and\n"
+		     "whether a value (a command, path, language, variable or URL) would be allowed." },
 	{ .name = "version", .usage = "", .run = cmd_version, .no_server = true,
 	  .summary = "Print the version of abxctl." },
 };

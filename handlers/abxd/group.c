@@ -15,6 +15,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/spawn.h"
+#include "policy/policy.h"
 
 /* How long a responder may take to finish the calls that it has when a new generation has taken over. */
 #define DRAIN_MS 60000
@@ -183,8 +184,86 @@ static void start_current(struct abx_server *server, enum abx_group group)
 static void drain(struct abx_responder *responder)
 {
 	kill(responder->pid, SIGTERM);
+	responder->accepts = responder->state == ABX_RESPONDER_READY;
 	responder->state = ABX_RESPONDER_DRAINING;
 	responder->kill_ms = abx_clock_ms() + DRAIN_MS;
+}
+
+/* ---- a new policy */
+
+/* It has taken the policy that it was sent, or has kept the one before. */
+static void take_answer(struct abx_server *server, struct abx_responder *responder, bool taken)
+{
+	abx_auto_free char *text = NULL;
+
+	responder->asked = false;
+	if (taken) {
+		abx_log(ABX_LOG_INFO, "%s follows the new policy", abx_groups[responder->group].name);
+		return;
+	}
+	if (asprintf(&text, "%s keeps the policy that it has; the log tells why", abx_groups[responder->group].name) < 0)
+		text = NULL;
+	abx_server_reload_failed(server, text ? text : "Out of memory");
+}
+
+/* Send the published policy to a responder. */
+static int send_policy(const struct abx_server *server, const struct abx_responder *responder)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { .room = { 0 } };
+	char byte = 'P';
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room) };
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_RIGHTS;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(cmsg), &server->policy_fd, sizeof(int));
+	return sendmsg(responder->control_fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 ? 0 : -1;
+}
+
+/* A new generation, which follows what there is now. */
+static void renew(struct abx_server *server, enum abx_group group)
+{
+	struct abx_group_state *state = &server->groups[group];
+
+	if (state->incoming)
+		drain(state->incoming);
+	state->incoming = start_responder(server, group);
+}
+
+void abx_group_reload(struct abx_server *server, enum abx_group group)
+{
+	struct abx_group_state *state = &server->groups[group];
+
+	if (!state->current)
+		return;
+	if (stateful[group]) {
+		state->current->asked = send_policy(server, state->current) == 0;
+		if (!state->current->asked)
+			take_answer(server, state->current, false);
+		return;
+	}
+	renew(server, group);
+	if (!state->incoming)
+		abx_server_reload_failed(server, "a new responder could not be started; the log tells why");
+}
+
+bool abx_groups_settled(const struct abx_server *server)
+{
+	for (size_t i = 0; i < ABX_RESPONDERS; i++)
+		if (server->responders[i].state == ABX_RESPONDER_DRAINING && server->responders[i].accepts)
+			return false;
+	for (size_t g = 0; g < ABX_GROUP__COUNT; g++) {
+		const struct abx_group_state *state = &server->groups[g];
+
+		if (state->incoming || (state->current && state->current->asked))
+			return false;
+	}
+	return true;
 }
 
 void abx_groups_control(struct abx_server *server, unsigned index)
@@ -202,7 +281,11 @@ void abx_groups_control(struct abx_server *server, unsigned index)
 		abx_server_unwatch(server, responder->control_fd);
 		return;
 	}
-	if (responder->state != ABX_RESPONDER_STARTING)
+	if (byte == 'D')
+		responder->accepts = false;
+	if (byte == 'P' || byte == 'E')
+		take_answer(server, responder, byte == 'P');
+	if (byte != 'R' || responder->state != ABX_RESPONDER_STARTING)
 		return;
 	responder->state = ABX_RESPONDER_READY;
 	abx_log(ABX_LOG_DEBUG, "%s is ready (pid %d)", abx_groups[responder->group].name, (int)responder->pid);
@@ -287,6 +370,7 @@ bool abx_groups_died(struct abx_server *server, pid_t pid, int code, int status)
 	abx_log(expected ? ABX_LOG_DEBUG : ABX_LOG_ERROR, "%s (pid %d) %s", name, (int)pid, how);
 	end_leftovers(server, pid);
 	forget_peer(server->board, pid);
+	abx_rates_forget(&server->board->rates, pid);
 	abx_server_unwatch(server, responder->control_fd);
 	close(responder->control_fd);
 	*responder = (struct abx_responder){ .control_fd = -1 };
@@ -294,6 +378,7 @@ bool abx_groups_died(struct abx_server *server, pid_t pid, int code, int status)
 	if (group->incoming == responder) {
 		group->incoming = NULL;
 		abx_log(ABX_LOG_ERROR, "the new %s did not come up; the one that runs keeps the policy that it has", name);
+		abx_server_reload_failed(server, "a new responder did not come up; the log tells why");
 	} else if (group->current == responder) {
 		group->current = group->incoming;
 		group->incoming = NULL;
@@ -357,42 +442,42 @@ void abx_groups_check_names(struct abx_server *server)
 	}
 }
 
-/* A new generation, which follows what there is now. */
-static void renew(struct abx_server *server, enum abx_group group)
+static uint64_t mix(uint64_t sum, uint64_t value)
 {
-	struct abx_group_state *state = &server->groups[group];
-
-	if (state->incoming)
-		drain(state->incoming);
-	state->incoming = start_responder(server, group);
+	return (sum ^ value) * 0x100000001b3; /* as FNV-1a does it with bytes */
 }
 
-void abx_groups_reload(struct abx_server *server)
+/* A number that changes when one of file_ops' directories is another than it was; 0: the base directory is not there. */
+static uint64_t sum_trees(const struct abx_policy *policy)
 {
-	for (enum abx_group g = 0; g < ABX_GROUP__COUNT; g++) {
-		if (!server->groups[g].current)
-			continue;
-		if (stateful[g])
-			abx_log(ABX_LOG_WARNING, "%s keeps the policy that it has until it is started again",
-				abx_groups[g].name);
-		else
-			renew(server, g);
+	uint64_t sum = 0xcbf29ce484222325;
+	struct stat st;
+
+	if (stat(policy->base_dir, &st) < 0)
+		return 0;
+	sum = mix(mix(sum, st.st_dev), st.st_ino);
+	for (size_t i = 0; i < *abx_groups[ABX_GROUP_FILE_OPS].n_rows; i++) {
+		char *const *tree = abx_policy_rule(policy, &abx_groups[ABX_GROUP_FILE_OPS].rows[i])->lists[ABX_ALLOW_PATHS];
+
+		for (; tree && *tree; tree++)
+			if (stat(*tree, &st) == 0)
+				sum = mix(mix(sum, st.st_dev), st.st_ino);
 	}
+	return sum;
 }
 
 void abx_groups_check_base(struct abx_server *server)
 {
-	struct stat st;
+	uint64_t sum = sum_trees(server->policy);
 
 	/* While there is none nothing is to be done, and nothing is made in a place that its owner may be about to fill. */
-	if (stat(server->settings.base_dir, &st) < 0 || (st.st_dev == server->base_dev && st.st_ino == server->base_ino))
+	if (!sum || sum == server->trees)
 		return;
-	if (server->base_ino && server->groups[ABX_GROUP_FILE_OPS].current) {
-		abx_log(ABX_LOG_INFO, "the base directory is another one now");
+	if (server->trees && server->groups[ABX_GROUP_FILE_OPS].current) {
+		abx_log(ABX_LOG_INFO, "the base directory, or another that callers may use, is a new one now");
 		renew(server, ABX_GROUP_FILE_OPS);
 	}
-	server->base_dev = st.st_dev;
-	server->base_ino = st.st_ino;
+	server->trees = sum;
 }
 
 bool abx_groups_kill(struct abx_server *server, int sig)

@@ -178,14 +178,12 @@ int main(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
-	if (abx_settings_load(environ, &server.settings, &err) < 0) {
+	if (abx_settings_load(environ, &server.settings, &err) < 0 || abx_server_read_policy(&server, &err) < 0) {
 		fprintf(stderr, "abxd: %s\n", err.message);
 		return EX_CONFIG;
 	}
 	/* From here on nobody of our own user reads our memory or environment, or has us leave a core file. */
-	abx_settings_scrub_environment(environ);
-	server.env = abx_settings_child_env(environ);
-	if (!server.env || prctl(PR_SET_DUMPABLE, 0) < 0 || reserve_descriptors() < 0) {
+	if (prctl(PR_SET_DUMPABLE, 0) < 0 || reserve_descriptors() < 0) {
 		perror("abxd");
 		return EXIT_FAILURE;
 	}

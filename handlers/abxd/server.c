@@ -16,7 +16,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "policy/policy.h"
+#include "policy/document.h"
 
 /* How often we look whether the names in the run directory are there. */
 #define CHECK_MS 1000
@@ -162,36 +162,6 @@ static void reap(struct abx_server *server)
 	}
 }
 
-/* Make the policy of the settings and put it in the place of the one that is published. */
-static int publish_policy(struct abx_server *server, struct abx_err *err)
-{
-	struct abx_policy *policy = abx_policy_build(&server->settings, err);
-
-	if (!policy)
-		return -1;
-	int fd = abx_policy_publish(policy, err);
-	abx_policy_free(policy);
-	if (fd < 0)
-		return -1;
-	if (server->policy_fd >= 0)
-		close(server->policy_fd);
-	server->policy_fd = fd;
-	return 0;
-}
-
-static void reload(struct abx_server *server)
-{
-	struct abx_err err = ABX_ERR_INIT;
-
-	if (server->stop_step > 0)
-		return;
-	if (publish_policy(server, &err) < 0) {
-		abx_log(ABX_LOG_ERROR, "the new policy is not taken: %s", err.message);
-		return;
-	}
-	abx_groups_reload(server);
-}
-
 static void take_signals(struct abx_server *server)
 {
 	struct signalfd_siginfo info;
@@ -199,10 +169,10 @@ static void take_signals(struct abx_server *server)
 	while (read(server->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		if (info.ssi_signo == SIGCHLD)
 			reap(server);
-		else if (info.ssi_signo == SIGHUP)
-			reload(server);
-		else
+		else if (info.ssi_signo != SIGHUP)
 			stop(server);
+		else if (server->stop_step == 0)
+			abx_server_reload_policy(server);
 	}
 }
 
@@ -239,10 +209,10 @@ static void report_if_ready(struct abx_server *server, int64_t *deadline)
 	if (server->peer_user ? abx_groups_ready(server) : server->web.came_up) {
 		url = server->peer_user ? NULL : abx_web_url(server);
 		if (url)
-			rc = asprintf(&text, "abx: listening on %s (base directory %s)", url, server->settings.base_dir);
+			rc = asprintf(&text, "abx: listening on %s (base directory %s)", url, server->policy->base_dir);
 		else
 			rc = asprintf(&text, "abx: serving in %s (base directory %s)", server->dir.path,
-				      server->settings.base_dir);
+				      server->policy->base_dir);
 		if (rc < 0)
 			text = NULL;
 		abx_server_report(server, 0, text ? text : "abx: ready");
@@ -281,6 +251,7 @@ int abx_server_run(struct abx_server *server)
 		if (server->stop_step == 0) {
 			report_if_ready(server, &deadline);
 			check_names(server, &deadline);
+			abx_server_reload_tick(server);
 		}
 		if (server->stop_step > 0 && stop_tick(server, &deadline))
 			break;
@@ -354,7 +325,7 @@ static int make_base(const char *path, struct abx_err *err)
 	mkdir(copy, 0755);
 	abx_auto_fd int fd = open(copy, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
-		return abx_err_errno(err, errno, "ABX_SERVER_BASE_DIR: cannot use %s", path);
+		return abx_err_errno(err, errno, "the base directory %s cannot be used", path);
 	return 0;
 }
 
@@ -366,14 +337,14 @@ int abx_server_open(struct abx_server *server, struct abx_err *err)
 	if (open_signals(server, err) < 0)
 		return -1;
 	server->board = abx_board_create(&server->board_fd, err);
-	if (!server->board || choose_web_user(server, err) < 0 || make_base(server->settings.base_dir, err) < 0 ||
+	if (!server->board || choose_web_user(server, err) < 0 ||
 	    abx_rundir_open(&server->dir, &server->settings, err) < 0)
 		return -1;
 	if (server->daemon && abx_rundir_open_log(&server->dir, err) < 0)
 		return -1;
 	if (!server->peer_user && abx_web_open(server, err) < 0)
 		return -1;
-	if (publish_policy(server, err) < 0 || abx_groups_open(server, err) < 0)
+	if (abx_server_publish_policy(server, err) < 0 || make_base(server->policy->base_dir, err) < 0 || abx_groups_open(server, err) < 0)
 		return -1;
 	server->check_ms = abx_clock_ms() + CHECK_MS;
 	abx_groups_check_base(server);
@@ -395,5 +366,8 @@ void abx_server_close(struct abx_server *server)
 		free(server->groups[g].program);
 	free(server->web.program);
 	free(server->env);
+	free(server->reload_error);
+	abx_policy_free(server->policy);
+	abx_document_free(server->document);
 	abx_settings_release(&server->settings);
 }

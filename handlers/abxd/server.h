@@ -16,6 +16,8 @@
 #include "policy/settings.h"
 
 struct abx_server;
+struct abx_document;
+struct abx_policy;
 
 /* ---- what an epoll event is about: the kind, and an index */
 
@@ -93,6 +95,8 @@ struct abx_responder {
 	enum abx_group group;
 	pid_t pid;
 	int control_fd;
+	bool accepts; /* a draining one that has not said yet that it takes no more calls */
+	bool asked; /* it was sent a new policy and has not said yet whether it takes it */
 	int64_t kill_ms; /* when a draining one has to end its streams, or is killed */
 	bool ended;      /* it was told to end them */
 };
@@ -131,11 +135,17 @@ void abx_groups_tick(struct abx_server *server, int64_t *deadline);
 /* Make the sockets again whose names are gone; their groups get a new generation. */
 void abx_groups_check_names(struct abx_server *server);
 
-/* The base directory may have been removed and made again: file_ops, which is locked into the old one, gets a new generation. */
+/* The base directory, or one that the policy allows beside it, may have been removed and made again: file_ops, which is locked into the old one, gets a new generation. */
 void abx_groups_check_base(struct abx_server *server);
 
-/* Replace the responders of groups without state, which then read the policy anew. */
-void abx_groups_reload(struct abx_server *server);
+/*
+ * Have a group follow the policy that is published now: a new generation of its responder takes over, or, where processes and sessions live in it, it is
+ * sent the policy and goes on.
+ */
+void abx_group_reload(struct abx_server *server, enum abx_group group);
+
+/* Whether every group follows the published policy, in every call that begins from now on. */
+bool abx_groups_settled(const struct abx_server *server);
 
 /* Send a signal to every responder; whether there was one. */
 bool abx_groups_kill(struct abx_server *server, int sig);
@@ -182,6 +192,23 @@ char *abx_web_url(const struct abx_server *server);
 /* Write lighttpd's configuration, the groups' include files and the error documents to the run directory. */
 int abx_webconf_write(struct abx_server *server, struct abx_err *err);
 
+/* ---- policy.c */
+
+/* Read the document that the settings name, and with it the tokens in the environment, whose secrets are then overwritten. Makes server->env. */
+int abx_server_read_policy(struct abx_server *server, struct abx_err *err);
+
+/* Decide from settings and document, and publish. */
+int abx_server_publish_policy(struct abx_server *server, struct abx_err *err);
+
+/* Read the document again. A bad one leaves everything as it is, and says so in the log, in <run>/reload.status and in the warnings of /capabilities. */
+void abx_server_reload_policy(struct abx_server *server);
+
+/* A group does not follow the new policy. */
+void abx_server_reload_failed(struct abx_server *server, const char *what);
+
+/* Write <run>/reload.status once all groups have followed. */
+void abx_server_reload_tick(struct abx_server *server);
+
 /* ---- reap.c */
 
 /* SIGKILL every process whose parent we are, and whose INVOCATION_ID is ours; again until there is none or `deadline` has passed. */
@@ -194,6 +221,11 @@ void abx_describe_death(int code, int status, char *out, size_t size);
 
 struct abx_server {
 	struct abx_settings settings;
+	struct abx_document *document; /* NULL: none */
+	struct abx_policy *policy;     /* as it is published */
+	unsigned reloads;
+	bool reloading;
+	char *reload_error; /* of the last reload; NULL: it went well */
 	char **env; /* what responders get */
 	const char *peer_user; /* of the image's own web server; NULL: it is ours */
 	bool daemon;
@@ -204,8 +236,7 @@ struct abx_server {
 	struct abx_group_state groups[ABX_GROUP__COUNT];
 	struct abx_responder responders[ABX_RESPONDERS];
 	struct abx_web web;
-	dev_t base_dev; /* of the base directory */
-	ino_t base_ino;
+	uint64_t trees; /* tells whether the directories that file_ops may touch are still the same; 0: not looked at yet */
 	bool reported; /* ready, or failed */
 	int exit_status;
 	int64_t start_ms, check_ms;

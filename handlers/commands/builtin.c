@@ -84,7 +84,7 @@ static int run_runshell(struct abx_request *req, struct abx_err *err)
 		return abx_err_set(err, ABX_E_INTERNAL, "Out of memory");
 	if (!text[strspn(text, " \t\r\n")])
 		return abx_err_set(err, ABX_E_VALUE, "cmd: must not be blank");
-	if (abx_command_run(req, argv, &result, err) < 0)
+	if (abx_command_run(req, argv, text, &result, err) < 0)
 		return -1;
 	abx_jw_object(&jw);
 	abx_jw_key(&jw, "result");

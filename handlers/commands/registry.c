@@ -95,7 +95,7 @@ int h_commands_run(struct abx_request *req, struct abx_err *err)
 
 	if (!command)
 		return abx_err_set(err, ABX_E_NO_COMMAND, "Unknown command: %s", name);
-	if (authorize(req, command, err) < 0)
+	if (authorize(req, command, err) < 0 || abx_gate_admit(req, err) < 0)
 		return -1;
 	for (size_t i = 0; i < command->n_args; i++) {
 		coerce(req->args, &command->args[i].spec);

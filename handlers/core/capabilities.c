@@ -37,10 +37,7 @@ void core_judge(const struct abx_request *req, const struct abx_endpoint *endpoi
 		snprintf(ret->rule, sizeof(ret->rule), "mount:%s", abx_groups[endpoint->group].name);
 	} else if (!abx_policy_scopes_allow(req->identity->scopes, rule->scopes)) {
 		ret->code = "missing_scope";
-		if (endpoint->scope)
-			snprintf(ret->rule, sizeof(ret->rule), "default:scopes");
-		else
-			snprintf(ret->rule, sizeof(ret->rule), "policy:endpoints.%s", endpoint->id);
+		snprintf(ret->rule, sizeof(ret->rule), "%s", abx_rule_scopes_name(rule));
 	} else {
 		ret->allowed = true;
 	}
@@ -55,8 +52,10 @@ static void write_list(struct abx_json_writer *jw, const char *key, char *const 
 	abx_jw_array_end(jw);
 }
 
-static void write_limits(struct abx_json_writer *jw, const struct abx_limits *limits)
+static void write_limits(struct abx_json_writer *jw, const struct abx_rule *rule)
 {
+	const struct abx_limits *limits = &rule->limits;
+	char rate[ABX_RATE_TEXT];
 	const struct {
 		const char *name;
 		int64_t value;
@@ -71,6 +70,12 @@ static void write_limits(struct abx_json_writer *jw, const struct abx_limits *li
 	for (size_t i = 0; i < ABX_N(fields); i++)
 		if (fields[i].value)
 			abx_jw_kint(jw, fields[i].name, fields[i].value);
+	if (rule->rate.count) {
+		abx_rate_text(&rule->rate, rate);
+		abx_jw_kstring(jw, "rate", rate);
+	}
+	if (rule->max_concurrent)
+		abx_jw_kint(jw, "max_concurrent", rule->max_concurrent);
 	abx_jw_object_end(jw);
 }
 
@@ -113,7 +118,7 @@ static void write_endpoint(struct abx_json_writer *jw, const struct abx_request 
 		abx_jw_kbool(jw, "implemented", false);
 	if (verdict->allowed) {
 		write_list(jw, "scopes", rule->scopes);
-		write_limits(jw, &rule->limits);
+		write_limits(jw, rule);
 		write_params(jw, endpoint);
 	}
 	abx_jw_object_end(jw);

@@ -1,6 +1,8 @@
 #include <string.h>
 
+#include "common/shlex.h"
 #include "handlers/core/core.h"
+#include "policy/evaluate.h"
 
 /* The answer to /capabilities/check: not allowed when `code` is set. */
 static int answer(struct abx_request *req, const char *code, const char *reason, const char *rule, struct abx_err *err)
@@ -20,23 +22,57 @@ static int answer(struct abx_request *req, const char *code, const char *reason,
 }
 
 /* Only where the path lies is asked, not whether something is there. */
-static int check_path(struct abx_request *req, const char *given, struct abx_err *err)
+static int check_path(const struct abx_request *req, const struct abx_rule *rule, const struct abx_roots *roots, struct abx_err *err)
 {
 	abx_auto_path struct abx_path path = ABX_PATH_INIT;
-	struct abx_err refused = ABX_ERR_INIT;
+	const char *given = abx_arg_string(req, "path");
+	const char *slash;
 
-	if (abx_path_resolve(req->roots, given, ABX_PATH_MISSING, &path, &refused) < 0 &&
-	    refused.kind == ABX_E_PATH)
-		return answer(req, abx_error_code(refused.kind), refused.message, refused.rule, err);
-	return answer(req, NULL, NULL, NULL, err);
+	if (!given || !*given)
+		return 0;
+	if (abx_path_resolve(roots, given, ABX_PATH_MISSING, &path, err) < 0)
+		return err->kind == ABX_E_PATH ? -1 : 0;
+	slash = strrchr(path.resolved, '/');
+	return abx_rule_allows_extension(rule, slash ? slash + 1 : path.resolved, err);
+}
+
+static void free_argv(char ***argv)
+{
+	abx_argv_free(*argv);
+}
+
+static int check_command(const struct abx_request *req, const struct abx_rule *rule, struct abx_err *err)
+{
+	const char *given = abx_arg_string(req, "command");
+	char **argv __attribute__((cleanup(free_argv))) = given ? abx_shlex_split(given, err) : NULL;
+
+	if (!given)
+		return 0;
+	return argv ? abx_rule_allows_command(rule, argv, err) : -1;
+}
+
+/* What the call would use, each where it was given. */
+static int check_values(const struct abx_request *req, const struct abx_endpoint *endpoint, struct abx_err *err)
+{
+	const struct abx_rule *rule = abx_policy_rule(req->service->policy, endpoint);
+	const char *language = abx_arg_string(req, "language"), *url = abx_arg_string(req, "url");
+	const char *variable = abx_arg_string(req, "variable");
+
+	if (check_path(req, rule, abx_service_roots(req->service, endpoint), err) < 0 || check_command(req, rule, err) < 0)
+		return -1;
+	if (language && abx_rule_allows_language(rule, language, err) < 0)
+		return -1;
+	if (url && abx_rule_allows_url(rule, url, err) < 0)
+		return -1;
+	return variable ? abx_rule_allows_variable(rule, variable, err) : 0;
 }
 
 int h_capabilities_check(struct abx_request *req, struct abx_err *err)
 {
 	const struct abx_endpoint *endpoint = abx_endpoint_find(abx_arg_string(req, "endpoint"));
 	abx_auto_strbuf struct abx_strbuf why = ABX_STRBUF_INIT;
+	struct abx_err refused = ABX_ERR_INIT;
 	struct core_verdict verdict;
-	const char *path;
 
 	if (!endpoint) {
 		abx_strbuf_addf(&why, "There is no endpoint '%s'", abx_arg_string(req, "endpoint"));
@@ -52,6 +88,14 @@ int h_capabilities_check(struct abx_request *req, struct abx_err *err)
 				req->identity->id);
 		return answer(req, verdict.code, why.buf, verdict.rule, err);
 	}
-	path = abx_arg_string(req, "path");
-	return path && *path ? check_path(req, path, err) : answer(req, NULL, NULL, NULL, err);
+	if (check_values(req, endpoint, &refused) == 0)
+		return answer(req, NULL, NULL, NULL, err);
+	/* A command that is none, say, is wrong whatever the policy says. */
+	if (!abx_err_code(&refused)) {
+		*err = refused;
+		if (err->kind == ABX_E_SHELL_SYNTAX)
+			abx_err_set(err, ABX_E_VALUE, "command: %s", refused.message);
+		return -1;
+	}
+	return answer(req, abx_err_code(&refused), refused.message, refused.rule, err);
 }

@@ -5,6 +5,7 @@
 #include "common/clock.h"
 #include "common/command.h"
 #include "handlers/dev_tools/handlers.h"
+#include "policy/evaluate.h"
 
 /* One argument, its NUL included, has room in so many bytes (MAX_ARG_STRLEN, execve(2)). */
 #define ARGUMENT_MAX ((size_t)128 << 10)
@@ -76,8 +77,8 @@ static int run_as(struct abx_request *req, const struct language *language, cons
 	if (!program || !option || !text)
 		return abx_err_set(err, ABX_E_INTERNAL, "Out of memory");
 	if (as_argument)
-		return abx_command_run(req, argv, result, err);
-	return abx_command_run_input(req, argv, code, len, result, err);
+		return abx_command_run(req, argv, NULL, result, err);
+	return abx_command_run_input(req, argv, NULL, code, len, result, err);
 }
 
 static int run_code(struct abx_request *req, const struct language *language, const char *code, size_t len,
@@ -115,7 +116,7 @@ int h_code_run(struct abx_request *req, struct abx_err *err)
 	size_t len = 0;
 	int64_t started_us;
 
-	if (!language)
+	if (!language || abx_rule_allows_language(req->rule, language->name, err) < 0)
 		return -1;
 	abx_arg_data(req, "code", &code, &len);
 	if (memchr(code, '\0', len))

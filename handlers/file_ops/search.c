@@ -46,7 +46,7 @@ static int take_limits(const struct abx_request *req, struct abx_tree *tree, str
 	if (depth < 1)
 		return abx_err_set(err, ABX_E_VALUE, "max_depth: must be at least 1");
 	/* The built-in limit is what a caller gets who does not ask; one of a policy's own holds for all. */
-	if (most == req->endpoint->limits.max_depth)
+	if (!(req->rule->given & ABX_KEY_MAX_DEPTH))
 		most = DEPTH_MAX;
 	tree->max_depth = (unsigned)(depth < most ? depth : most);
 	return 0;

@@ -18,7 +18,7 @@ int h_shell(struct abx_request *req, struct abx_err *err)
 		return -1;
 	if (!argv[0])
 		return abx_err_set(err, ABX_E_VALUE, "command: must not be blank");
-	if (abx_command_run(req, argv, &result, err) < 0)
+	if (abx_command_run(req, argv, NULL, &result, err) < 0)
 		return -1;
 	abx_command_write(&jw, &result);
 	abx_spawn_result_release(&result);

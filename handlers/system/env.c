@@ -5,6 +5,7 @@
 #include "common/request.h"
 #include "common/spawn.h"
 #include "handlers/system/handlers.h"
+#include "policy/evaluate.h"
 
 /* Whether the comma-separated list names the variable. */
 static bool list_holds(const char *list, const char *name, size_t len)
@@ -35,15 +36,17 @@ static bool is_secret(const char *name)
 }
 
 /* Add the variable to `variables` unless it is to be left out. Of two with one name the first counts, as for getenv(3). */
-static void add_variable(const char *var, const char *filter, json_t *variables)
+static void add_variable(const struct abx_request *req, const char *var, const char *filter, json_t *variables)
 {
+	struct abx_err hidden = ABX_ERR_INIT;
+
 	const char *equals = strchr(var, '=');
 	abx_auto_strbuf struct abx_strbuf name = ABX_STRBUF_INIT;
 
 	if (!equals || (filter && !list_holds(filter, var, (size_t)(equals - var))))
 		return;
 	abx_strbuf_add(&name, var, (size_t)(equals - var));
-	if (is_secret(name.buf) || json_object_get(variables, name.buf))
+	if (is_secret(name.buf) || json_object_get(variables, name.buf) || abx_rule_allows_variable(req->rule, name.buf, &hidden) < 0)
 		return;
 	json_object_set_new_nocheck(variables, name.buf, json_stringn_nocheck(equals + 1, strlen(equals + 1)));
 }
@@ -62,7 +65,7 @@ int h_env_get(struct abx_request *req, struct abx_err *err)
 	if (filter && !*filter)
 		filter = NULL;
 	for (size_t i = 0; i < env.n; i++)
-		add_variable(env.vars[i], filter, variables);
+		add_variable(req, env.vars[i], filter, variables);
 	abx_jw_object(&jw);
 	abx_jw_key(&jw, "variables");
 	abx_jw_value(&jw, variables);
@@ -85,7 +88,7 @@ static void value_text(const json_t *value, struct abx_strbuf *out)
 		abx_jw_value(&jw, value);
 }
 
-static int check_name(const char *name, struct abx_err *err)
+static int check_name(const struct abx_request *req, const char *name, struct abx_err *err)
 {
 	static const char *const fixed[] = { "PATH", "HOME", "USER", "SHELL" };
 
@@ -94,9 +97,9 @@ static int check_name(const char *name, struct abx_err *err)
 	for (size_t i = 0; i < ABX_N(fixed); i++)
 		if (strcasecmp(name, fixed[i]) == 0)
 			return abx_err_set(err, ABX_E_VARIABLE, "vars: '%s' cannot be set", name);
-	if (strncasecmp(name, "ABX_", 4) == 0)
-		return abx_err_set(err, ABX_E_VARIABLE, "vars: '%s' cannot be set: names that begin with ABX_ are the server's", name);
-	return 0;
+	if (strncasecmp(name, "ABX_", 4) == 0 || abx_env_is_private(name))
+		return abx_err_set(err, ABX_E_VARIABLE, "vars: '%s' cannot be set: it is one of the server's own", name);
+	return abx_rule_allows_variable(req->rule, name, err);
 }
 
 /* Append "name=value" with its NUL. */
@@ -121,7 +124,7 @@ int h_env_set(struct abx_request *req, struct abx_err *err)
 	const char *name;
 
 	json_object_foreach(given, name, value)
-		if (check_name(name, err) < 0 || add_text(name, value, &vars, err) < 0)
+		if (check_name(req, name, err) < 0 || add_text(name, value, &vars, err) < 0)
 			return -1;
 	if (vars.failed)
 		return abx_err_set(err, ABX_E_TOO_LARGE, "vars: the values are too long");

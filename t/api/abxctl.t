@@ -39,7 +39,10 @@ sub impostor {
 		open my $lock, '<', $dir or POSIX::_exit(98);
 		flock $lock, LOCK_EX if !$options{unlocked};
 		AbxServer::spew("$dir/abxd.pid", ($options{pid} // $$) . "\n");
-		$SIG{HUP} = sub { AbxServer::spew("$dir/hup", 'x') };
+		$SIG{HUP} = sub {
+			AbxServer::spew("$dir/hup", 'x');
+			AbxServer::spew("$dir/reload.status", '{"serial": 1, "ok": true, "revision": "r1"}');
+		};
 		# A server does not end at once.
 		$SIG{TERM} = sub {
 			select undef, undef, undef, 0.2;
@@ -74,7 +77,7 @@ subtest 'run directories' => sub {
 	}
 	ok AbxServer::is_alive($stranger) && AbxServer::is_alive($other), 'none of them was harmed';
 	AbxServer::spew("$tmp/other/abxd.pid", "$other\n");
-	check(ctl({env => {ABX_RUN_DIR => "$tmp/other"}}, 'reload'), 0, qr/pid $other.* asked/, '', 'reload');
+	check(ctl({env => {ABX_RUN_DIR => "$tmp/other"}}, 'reload'), 0, qr/pid $other.* r1/, '', 'reload');
 	ok AbxServer::wait_for(sub { -e "$tmp/other/hup" }), 'sends SIGHUP';
 	check(ctl({env => {ABX_RUN_DIR => "$tmp/other"}}, 'stop'), 0, "stopped (pid $other)\n", '', 'stop');
 	ok -e "$tmp/other/ended", 'waits for the end';
@@ -194,7 +197,7 @@ subtest 'a real server' => sub {
 	isnt $again->{status}, 0, 'a second start in the same run directory fails';
 	like $again->{err}, qr/^abxd: .*already running.*\b$pid\b/, 'with the message of abxd';
 	check(ctl({env => {%settings, ABX_LOG_LEVEL => 'loud'}}, 'start'), 78, '', qr/^abxd: ABX_LOG_LEVEL/, 'a wrong setting: the status of abxd is passed on');
-	check($right->('reload'), 0, qr/pid $pid.* asked/, '', 'reload');
+	check($right->('reload'), 0, qr/pid $pid.* 44136fa355b3678a/, '', 'reload');
 	check($right->('health', '--wait', 10), 0, "ok\n", '', 'it answers after that');
 	check(ctl({env => \%env}, 'stop'), 0, "stopped (pid $pid)\n", '', 'stop');
 	ok !AbxServer::is_alive($pid), 'it has ended';

@@ -16,7 +16,7 @@ static inline struct abx_service make_service(enum abx_group group, char *const 
 	struct abx_settings settings;
 	struct abx_err err = ABX_ERR_INIT;
 
-	if (abx_settings_load(env, &settings, &err) < 0 || !(service.policy = abx_policy_build(&settings, &err))) {
+	if (abx_settings_load(env, &settings, &err) < 0 || !(service.policy = abx_policy_build(&settings, NULL, &err))) {
 		fprintf(stderr, "# %s\n", err.message);
 		exit(1);
 	}

@@ -77,16 +77,33 @@ static void test_defaults(void)
 static void test_environment(void)
 {
 	char path[] = "PATH=/bin", token[] = "ABX_SERVER_TOKEN=s3cret", other[] = "MY_ABX_=1", prefix[] = "ABX_=x";
-	char *env[] = { path, token, other, prefix, NULL };
-	abx_auto_free char **child = abx_settings_child_env(env);
+	char secret[] = "CI_TOKEN=t0ken", longer[] = "CI_TOKEN_2=1", bad[] = "BAD=a b", empty[] = "EMPTY=";
+	char *env[] = { path, token, other, prefix, secret, longer, bad, empty, NULL };
+	unsigned char hash[ABX_TOKEN_HASH], again[ABX_TOKEN_HASH];
+	struct abx_settings s;
+	struct abx_err err = ABX_ERR_INIT;
 
+	load("PATH=/bin", &s, &err);
+	is_int(abx_settings_token_of(&s, env, "CI_TOKEN", hash, &err), 0, "the token of a variable");
+	is_int(abx_settings_token_of(&s, env, "NONE", again, &err), -1, "one that is not set");
+	is_str(err.message, "the variable NONE is not set", "says so");
+	is_int(abx_settings_token_of(&s, env, "EMPTY", again, &err), -1, "one that is empty");
+	is_int(abx_settings_token_of(&s, env, "BAD", again, &err), -1, "one that holds a blank");
+	ok(!strstr(err.message, "a b"), "the message does not show it");
+	abx_auto_free char **child = abx_settings_child_env(&s, env);
 	is_str(child[0], "PATH=/bin", "a child sees other variables");
 	is_str(child[1], "MY_ABX_=1", "also one that only looks like a setting");
-	is_str(child[2], NULL, "and no setting");
-	abx_settings_scrub_environment(env);
+	is_str(child[2], "CI_TOKEN_2=1", "or like a secret");
+	is_str(child[3], "BAD=a b", "and what is none");
+	is_str(child[5], NULL, "and no setting or secret");
+	abx_settings_scrub_environment(&s, env);
 	is_str(token, "ABX_SERVER_TOKEN=", "a setting's value is wiped");
 	is_mem(token + 17, 6, "\0\0\0\0\0\0", 6, "to the last byte");
-	is_str(path, "PATH=/bin", "other variables stay");
+	is_str(secret, "CI_TOKEN=", "a secret's value, too");
+	is_str(longer, "CI_TOKEN_2=1", "other variables stay");
+	is_int(abx_settings_token_of(&s, env, "CI_TOKEN", again, &err), 0, "the token is still known");
+	is_mem(again, sizeof(again), hash, sizeof(hash), "it is the same");
+	abx_settings_release(&s);
 }
 
 int main(void)
