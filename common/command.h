@@ -5,10 +5,29 @@
 #include "common/request.h"
 #include "common/spawn.h"
 
+/* A command of a request, ready to be started. */
+struct abx_command {
+	struct abx_path cwd;
+	struct abx_env env;
+	struct abx_spawn spawn; /* argv is borrowed, and client_fd the request's; without input and sink */
+	char seconds[32];       /* spawn.timeout as a message names it */
+};
+
 /*
- * Run `argv` with the request's arguments cwd, env and timeout and the endpoint's limits, to its end. 0: it ended by itself, and the caller releases
- * *ret_result. -1: it could not start (a cwd that is missing, no directory or outside is ABX_E_PATH), ABX_E_TIMEOUT (the output so far goes into the error
- * body), ABX_E_GONE when the client left, ABX_E_UNAVAILABLE when the server stops.
+ * Make `argv` ready with the request's arguments cwd, env and timeout and the endpoint's limits. -1: it may not run (a cwd that is missing, no
+ * directory or outside is ABX_E_PATH). The caller releases *ret_command.
+ */
+int abx_command_prepare(struct abx_request *req, char *const *argv, struct abx_command *ret_command, struct abx_err *err);
+void abx_command_release(struct abx_command *command);
+#define abx_auto_command __attribute__((cleanup(abx_command_release)))
+#define ABX_COMMAND_INIT { .cwd = ABX_PATH_INIT }
+
+/* Say why a command did not end by itself: ABX_E_TIMEOUT, ABX_E_GONE, or ABX_E_UNAVAILABLE when the server stops. Returns -1. */
+int abx_command_cut_short(const struct abx_command *command, enum abx_spawn_end end, struct abx_err *err);
+
+/*
+ * Prepare `argv` and run it to its end. 0: it ended by itself, and the caller releases *ret_result. -1: as abx_command_prepare and abx_spawn_run, or what
+ * abx_command_cut_short says; at a timeout the output so far goes into the error body.
  */
 int abx_command_run(struct abx_request *req, char *const *argv, struct abx_spawn_result *ret_result,
 		    struct abx_err *err);

@@ -5,5 +5,6 @@
 #include "handlers/tables.h"
 
 ABX_HANDLER(shell);
+ABX_HANDLER(shell_stream);
 
 #endif

@@ -54,7 +54,8 @@ const struct abx_endpoint abx_rows_process[] = {
 		.path = "/shell/stream",
 		.summary = "Run a command and stream its output by lines.",
 		ABX_ARGS(shell_args),
-		.flags = ABX_EP_STREAM | ABX_EP_PLANNED,
+		.fn = h_shell_stream,
+		.flags = ABX_EP_STREAM,
 		.limits = { .timeout_seconds = 300 },
 	},
 	{
