@@ -126,7 +126,7 @@ void abx_spawn_stop_all(void)
 		errno = before;
 }
 
-bool abx_spawn_stopping(void)
+bool abx_spawn_is_stopping(void)
 {
 	return atomic_load(&stopping);
 }

@@ -102,6 +102,12 @@ int abx_spawn_stop_fd(void);
 void abx_kill_marked(const char *prefix);
 
 /*
+ * Whether `pid` is a process of the server itself, as far as the board and /proc show it: abxd, the programs that it runs, the web server. What they
+ * have started for a request is none.
+ */
+bool abx_process_is_server(pid_t pid);
+
+/*
  * Split a command as POSIX shlex.split does (Python: shlex.split(s), comments off). Returns a NULL-terminated array, freed by
  * abx_argv_free, or NULL with ABX_E_SHELL_SYNTAX whose message is Python's ("No closing quotation", "No escaped character").
  */

@@ -181,7 +181,7 @@ int abx_child_start(const struct abx_start *start, struct abx_child *ret_child, 
 	abx_auto_free char **vars = NULL;
 	int rc;
 
-	if (abx_spawn_stopping())
+	if (abx_spawn_is_stopping())
 		return abx_err_set(err, ABX_E_UNAVAILABLE, "The server is stopping");
 	child.slot = abx_board_child_begin(abx_spawn_door.board);
 	if (!child.slot)

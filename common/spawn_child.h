@@ -46,6 +46,9 @@ void abx_child_kill(const struct abx_child *child);
  */
 int abx_child_reap(int pidfd, struct abx_board_child *slot);
 
+/* Whether abx_spawn_stop_all was called. */
+bool abx_spawn_is_stopping(void);
+
 /* Seconds from now, as a moment of abx_clock_us: INT64_MAX ("never") where there is none or it is too far to matter. */
 int64_t abx_spawn_deadline_us(double timeout);
 

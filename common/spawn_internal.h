@@ -29,7 +29,4 @@ int abx_env_find_program(const struct abx_env *env, int cwd_fd, const char *name
 /* The variables for execve, `marker` among them. The strings are borrowed, the array is to be freed. NULL: out of memory. */
 char **abx_env_finish(const struct abx_env *env, const char *marker);
 
-/* Whether abx_spawn_stop_all was called. */
-bool abx_spawn_stopping(void);
-
 #endif
