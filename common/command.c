@@ -30,25 +30,6 @@ static int make_env(const struct abx_request *req, struct abx_env *env, struct a
 	return failed ? abx_err_set(err, ABX_E_INTERNAL, "Out of memory") : 0;
 }
 
-/* What did not end by itself. */
-static int cut_short(struct abx_request *req, const struct abx_spawn_result *result, const char *seconds,
-		     struct abx_err *err)
-{
-	if (result->end == ABX_SPAWN_CLIENT_GONE)
-		return abx_err_set(err, ABX_E_GONE, "The client left before the command ended");
-	if (result->end == ABX_SPAWN_STOPPED)
-		return abx_err_set(err, ABX_E_UNAVAILABLE, "The server is stopping");
-	req->error_members = json_pack("{s:s%, s:s%}", "stdout", result->out.buf, result->out.len, "stderr",
-				       result->err.buf, result->err.len);
-	return abx_err_set(err, ABX_E_TIMEOUT, "Command timed out after %ss", seconds);
-}
-
-void abx_command_release(struct abx_command *command)
-{
-	abx_path_release(&command->cwd);
-	abx_env_release(&command->env);
-}
-
 int abx_command_prepare(struct abx_request *req, char *const *argv, const char *shell_text, struct abx_command *ret_command,
 			struct abx_err *err)
 {
@@ -57,10 +38,31 @@ int abx_command_prepare(struct abx_request *req, char *const *argv, const char *
 
 	if (allowed < 0 || open_cwd(req, &command.cwd, err) < 0 || make_env(req, &command.env, err) < 0)
 		return -1;
-	command.timeout = abx_arg_timeout(req, command.seconds);
+	command.spawn.argv = argv;
+	command.spawn.client_fd = req->io->client_fd;
+	command.spawn.timeout = abx_arg_timeout(req, command.seconds);
+	command.spawn.max_output = (size_t)req->rule->limits.max_output_bytes;
 	*ret_command = command;
+	/* These are where the caller's are, and nowhere else. */
+	ret_command->spawn.env = &ret_command->env;
+	ret_command->spawn.cwd_fd = ret_command->cwd.fd;
 	command = (struct abx_command)ABX_COMMAND_INIT;
 	return 0;
+}
+
+void abx_command_release(struct abx_command *command)
+{
+	abx_path_release(&command->cwd);
+	abx_env_release(&command->env);
+}
+
+int abx_command_cut_short(const struct abx_command *command, enum abx_spawn_end end, struct abx_err *err)
+{
+	if (end == ABX_SPAWN_CLIENT_GONE)
+		return abx_err_set(err, ABX_E_GONE, "The client left before the command ended");
+	if (end == ABX_SPAWN_STOPPED)
+		return abx_err_set(err, ABX_E_UNAVAILABLE, "The server is stopping");
+	return abx_err_set(err, ABX_E_TIMEOUT, "Command timed out after %ss", command->seconds);
 }
 
 int abx_command_run(struct abx_request *req, char *const *argv, const char *shell_text, struct abx_spawn_result *ret_result,
@@ -76,21 +78,16 @@ int abx_command_run_input(struct abx_request *req, char *const *argv, const char
 
 	if (abx_command_prepare(req, argv, shell_text, &command, err) < 0)
 		return -1;
-	struct abx_spawn spawn = {
-		.argv = argv,
-		.env = &command.env,
-		.client_fd = req->io->client_fd,
-		.input = input,
-		.input_len = len,
-		.cwd_fd = command.cwd.fd,
-		.timeout = command.timeout,
-		.max_output = (size_t)req->rule->limits.max_output_bytes,
-	};
-	if (abx_spawn_run(&spawn, ret_result, err) < 0)
+	command.spawn.input = input;
+	command.spawn.input_len = len;
+	if (abx_spawn_run(&command.spawn, ret_result, err) < 0)
 		return -1;
 	if (ret_result->end == ABX_SPAWN_EXITED)
 		return 0;
-	cut_short(req, ret_result, command.seconds, err);
+	abx_command_cut_short(&command, ret_result->end, err);
+	if (err->kind == ABX_E_TIMEOUT)
+		req->error_members = json_pack("{s:s%, s:s%}", "stdout", ret_result->out.buf, ret_result->out.len, "stderr",
+					       ret_result->err.buf, ret_result->err.len);
 	abx_spawn_result_release(ret_result);
 	return -1;
 }

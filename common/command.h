@@ -5,29 +5,32 @@
 #include "common/request.h"
 #include "common/spawn.h"
 
-/* A command that may be run: where, with which environment, for how long. */
+/* A command of a request, ready to be started. */
 struct abx_command {
 	struct abx_path cwd;
 	struct abx_env env;
-	double timeout;   /* seconds; 0: none */
-	char seconds[32]; /* the same for a message */
+	struct abx_spawn spawn; /* argv is borrowed, and client_fd the request's; without input and sink */
+	char seconds[32];       /* spawn.timeout as a message names it */
 };
 
 #define ABX_COMMAND_INIT { .cwd = ABX_PATH_INIT }
 
 /*
- * Check everything that a caller says of a command, before anything is started: `argv` against the policy (ABX_E_COMMAND), or where it is a shell's, `shell_text`,
- * which is what that shell is given (NULL else); the request's arguments cwd (missing, no directory or outside is ABX_E_PATH), env and timeout. Whatever starts
- * commands for a caller goes through here.
+ * Check everything that a caller says of a command, before anything is started, and make it ready with the endpoint's limits: `argv` against the policy
+ * (ABX_E_COMMAND), or where it is a shell's, `shell_text`, which is what that shell is given (NULL else); the request's arguments cwd (missing, no directory
+ * or outside is ABX_E_PATH), env and timeout. Whatever starts commands for a caller goes through here. The caller releases *ret_command.
  */
 int abx_command_prepare(struct abx_request *req, char *const *argv, const char *shell_text, struct abx_command *ret_command,
 			struct abx_err *err);
 void abx_command_release(struct abx_command *command);
 #define abx_auto_command __attribute__((cleanup(abx_command_release)))
 
+/* Say why a command did not end by itself: ABX_E_TIMEOUT, ABX_E_GONE, or ABX_E_UNAVAILABLE when the server stops. Returns -1. */
+int abx_command_cut_short(const struct abx_command *command, enum abx_spawn_end end, struct abx_err *err);
+
 /*
- * Prepare and run a command with the endpoint's limits, to its end. 0: it ended by itself, and the caller releases *ret_result. -1: it could not start,
- * ABX_E_TIMEOUT (the output so far goes into the error body), ABX_E_GONE when the client left, ABX_E_UNAVAILABLE when the server stops.
+ * Prepare a command and run it to its end. 0: it ended by itself, and the caller releases *ret_result. -1: as abx_command_prepare and abx_spawn_run, or what
+ * abx_command_cut_short says; at a timeout the output so far goes into the error body.
  */
 int abx_command_run(struct abx_request *req, char *const *argv, const char *shell_text, struct abx_spawn_result *ret_result,
 		    struct abx_err *err);

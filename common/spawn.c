@@ -2,18 +2,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/pidfd.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/auto.h"
@@ -21,19 +18,22 @@
 #include "common/utf8.h"
 
 #define CHUNK         ((size_t)64 << 10)
-#define GRACE_US      (40 * 1000)   /* for a descendant that still holds a pipe when the child has ended */
-#define KILL_WAIT_MS  1000          /* until a killed child is reaped in the background instead */
+#define GRACE_US      (40 * 1000)      /* for a descendant that still holds a pipe when the child has ended */
+#define KILL_WAIT_MS  1000             /* until a killed child is reaped in the background instead */
+#define PATIENCE_US   (60 * 1000000LL) /* with a client that takes nothing of what waits for it; as long as fcgi_io waits */
 #define OOM_SCORE_MAX 1000
 #define OOM_SCORE_UP  100
-#define DRAINED_MAX   1024          /* pipes of daemons, which live as long as they like */
+#define DRAINED_MAX   1024             /* pipes of daemons, which live as long as they like */
 
 struct abx_spawn_door abx_spawn_door = { .null_fd = -1, .stop_fd = -1 };
 
 static atomic_bool stopping;
 
 /* One of the child's two output pipes. */
-struct stream {
+struct output {
 	int fd;
+	enum abx_stream stream;
+	struct abx_spawn_sink *sink; /* takes what is read, or NULL: it is kept */
 	struct abx_utf8 decoder;
 	struct abx_strbuf *text;
 	bool raw;
@@ -45,9 +45,14 @@ struct stream {
 struct run {
 	const struct abx_spawn *spawn;
 	struct abx_child child;
-	struct stream out, err;
+	struct output out, err;
 	size_t input_done;
 	char *buf; /* CHUNK bytes: threads have small stacks */
+	int64_t deadline_us;
+	/* With a sink: */
+	int64_t due_us;  /* when a client that takes nothing is given up, or, where nothing waits for it, when it is told that we live */
+	int queued;      /* bytes in its socket, when that was last looked at */
+	bool gone;       /* nothing can be sent any more */
 };
 
 enum { WATCH_EXIT, WATCH_STOP, WATCH_CLIENT, WATCH_INPUT, WATCH_OUT, WATCH_ERR, WATCH__N };
@@ -92,7 +97,7 @@ int abx_spawn_init(struct abx_board *board, char *const *env, struct abx_err *er
 		return abx_err_errno(err, errno, "The kernel has no pidfd_open");
 	if (fill_standard_fds() < 0)
 		return abx_err_errno(err, errno, "/dev/null");
-	door.null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	door.null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	door.stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (door.null_fd < 0 || door.stop_fd < 0)
 		return abx_err_errno(err, errno, "Cannot prepare for children");
@@ -121,232 +126,125 @@ void abx_spawn_stop_all(void)
 		errno = before;
 }
 
+bool abx_spawn_is_stopping(void)
+{
+	return atomic_load(&stopping);
+}
+
 void abx_spawn_result_release(struct abx_spawn_result *result)
 {
 	abx_strbuf_release(&result->out);
 	abx_strbuf_release(&result->err);
 }
 
-/* The ends of the pipes that the child gets. Ours are in struct abx_child. */
-struct child_ends {
-	int in, out, err;
-};
+/* ---- the client of a sink */
 
-static void child_ends_release(struct child_ends *ends)
+static bool run_is_full(const struct run *run)
 {
-	abx_cleanup_fd(&ends->in);
-	abx_cleanup_fd(&ends->out);
-	abx_cleanup_fd(&ends->err);
+	return run->spawn->sink && run->spawn->sink->waiting;
 }
 
-static void child_discard(struct abx_child *child)
+static int run_queued(const struct run *run)
 {
-	abx_cleanup_fd(&child->pidfd);
-	abx_cleanup_fd(&child->input_fd);
-	abx_cleanup_fd(&child->out_fd);
-	abx_cleanup_fd(&child->err_fd);
-	if (child->slot)
-		abx_board_child_end(child->slot);
+	int queued = 0;
+
+	return ioctl(run->spawn->client_fd, SIOCOUTQ, &queued) == 0 ? queued : 0;
 }
 
-/* Append `text` as Python's repr() shows a string. */
-static void add_repr(struct abx_strbuf *sb, const char *text)
+static void run_set_due(struct run *run)
 {
-	char quote = strchr(text, '\'') && !strchr(text, '"') ? '"' : '\'';
+	const struct abx_spawn_sink *sink = run->spawn->sink;
 
-	abx_strbuf_addc(sb, quote);
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
+	run->due_us = sink ? abx_clock_us() + (sink->waiting ? PATIENCE_US : sink->idle_ms * 1000) : INT64_MAX;
+	run->queued = run_is_full(run) ? run_queued(run) : 0;
+}
 
-		if (c == '\n')
-			abx_strbuf_adds(sb, "\\n");
-		else if (c == '\t')
-			abx_strbuf_adds(sb, "\\t");
-		else if (c == '\r')
-			abx_strbuf_adds(sb, "\\r");
-		else if (c < 0x20 || c == 0x7f)
-			abx_strbuf_addf(sb, "\\x%02x", c);
-		else if (*text == quote || c == '\\')
-			abx_strbuf_addf(sb, "\\%c", c);
+/* The client can take something. -1: it has gone. */
+static int run_send(struct run *run)
+{
+	if (run->spawn->sink->send(run->spawn->sink) < 0)
+		run->gone = true;
+	run_set_due(run);
+	return run->gone ? -1 : 0;
+}
+
+/* The time of run->due_us has come. -1: the client is given up. */
+static int run_due(struct run *run)
+{
+	if (!run->spawn->sink->waiting)
+		run->spawn->sink->idle(run->spawn->sink);
+	else if (run_queued(run) == run->queued)
+		run->gone = true;
+	run_set_due(run);
+	return run->gone ? -1 : 0;
+}
+
+/* Poll until something happens or the moment has come. The moments of clients are longer than poll's milliseconds can say, and finer. */
+static int wait_until(struct pollfd *watched, nfds_t n, int64_t moment_us)
+{
+	struct timespec left = { 0 };
+	int64_t us = moment_us - abx_clock_us();
+
+	if (us > 0)
+		left = (struct timespec){ .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 };
+	return ppoll(watched, n, moment_us == INT64_MAX ? NULL : &left, NULL);
+}
+
+/* The child is not to be waited for any more: send all that waits, if the client takes it. */
+static void run_flush(struct run *run)
+{
+	while (run_is_full(run) && !run->gone) {
+		struct pollfd client = { .fd = run->spawn->client_fd, .events = POLLOUT | POLLRDHUP };
+
+		if (wait_until(&client, 1, run->due_us) < 0)
+			continue;
+		if (client.revents & ~POLLOUT)
+			run->gone = true;
+		else if (client.revents)
+			run_send(run);
 		else
-			abx_strbuf_addc(sb, *text);
+			run_due(run);
 	}
-	abx_strbuf_addc(sb, quote);
 }
 
-/* The message that Python's OSError has: a client may look at it. */
-static int fail_program(struct abx_err *err, int os_errno, const char *program)
+/* ---- output */
+
+static void output_keep(struct output *output, const char *data, size_t len)
 {
-	abx_auto_strbuf struct abx_strbuf shown = ABX_STRBUF_INIT_MAX(1024);
-	char reason[128];
+	size_t kept = len < output->room ? len : output->room;
 
-	add_repr(&shown, program);
-	abx_err_set(err, ABX_E_ERRNO, "[Errno %d] %s: %s", os_errno, strerror_r(os_errno, reason, sizeof(reason)), shown.buf);
-	err->os_errno = os_errno;
-	return -1;
-}
-
-static int pipe_make(int *ret_ours, int *ret_theirs, bool child_reads)
-{
-	int fds[2];
-
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return -1;
-	*ret_ours = fds[child_reads ? 1 : 0];
-	*ret_theirs = fds[child_reads ? 0 : 1];
-	/* Only our end: the child expects a blocking one. */
-	return fcntl(*ret_ours, F_SETFL, O_NONBLOCK);
-}
-
-static int pipes_make(const struct abx_spawn *spawn, struct abx_child *child, struct child_ends *ends, struct abx_err *err)
-{
-	if (pipe_make(&child->out_fd, &ends->out, false) < 0 || pipe_make(&child->err_fd, &ends->err, false) < 0 ||
-	    (spawn->input && pipe_make(&child->input_fd, &ends->in, true) < 0))
-		return abx_err_errno(err, errno, "Cannot make a pipe");
-	return 0;
-}
-
-static void actions_release(posix_spawn_file_actions_t *actions)
-{
-	posix_spawn_file_actions_destroy(actions);
-}
-
-static void attributes_release(posix_spawnattr_t *attributes)
-{
-	posix_spawnattr_destroy(attributes);
-}
-
-/* posix_spawn with the habits of the door. Returns 0 or an errno. */
-static int child_exec(const struct abx_spawn *spawn, const char *program, char *const *vars, const struct child_ends *ends, pid_t *ret_pid)
-{
-	__attribute__((cleanup(actions_release))) posix_spawn_file_actions_t actions;
-	__attribute__((cleanup(attributes_release))) posix_spawnattr_t attributes;
-	sigset_t all, none;
-	int rc;
-
-	posix_spawn_file_actions_init(&actions);
-	posix_spawnattr_init(&attributes);
-	sigfillset(&all);
-	sigemptyset(&none);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-	posix_spawnattr_setpgroup(&attributes, 0);
-	posix_spawnattr_setsigdefault(&attributes, &all);
-	posix_spawnattr_setsigmask(&attributes, &none);
-	rc = posix_spawn_file_actions_addfchdir_np(&actions, spawn->cwd_fd);
-	if (!rc)
-		rc = posix_spawn_file_actions_adddup2(&actions, ends->in >= 0 ? ends->in : abx_spawn_door.null_fd, 0);
-	if (!rc)
-		rc = posix_spawn_file_actions_adddup2(&actions, ends->out, 1);
-	if (!rc)
-		rc = posix_spawn_file_actions_adddup2(&actions, ends->err, 2);
-	if (!rc)
-		rc = posix_spawn_file_actions_addclosefrom_np(&actions, 3);
-	return rc ? rc : posix_spawn(ret_pid, program, &actions, &attributes, spawn->argv, vars);
-}
-
-/* Tell the failure of a start: the fault may be the directory's, the program's, or the system's. */
-static int fail_start(const struct abx_spawn *spawn, int os_errno, struct abx_err *err)
-{
-	if (os_errno == EAGAIN || os_errno == ENOMEM)
-		return abx_err_errno(err, os_errno, "Cannot start a process");
-	if (faccessat(spawn->cwd_fd, ".", X_OK, AT_EACCESS) < 0)
-		return abx_err_errno(err, errno, "Cannot enter the working directory");
-	return fail_program(err, os_errno, spawn->argv[0]);
-}
-
-/* The kernel's choice, when memory runs out, falls on the child before the server. Best effort: a child that is another user's keeps its own. */
-static void raise_oom_score(pid_t pid)
-{
-	char path[48];
-
-	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", (int)pid);
-	abx_auto_fd int fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd >= 0)
-		dprintf(fd, "%d", abx_spawn_door.oom_score_adj);
-}
-
-/* From here on the child runs. */
-static int child_adopt(struct abx_child *child, struct abx_err *err)
-{
-	atomic_store(&child->slot->pid, child->pid);
-	child->pidfd = pidfd_open(child->pid, 0);
-	if (child->pidfd < 0) {
-		int why = errno;
-
-		/* Without a pidfd it cannot be watched. It is not reaped yet, so its pid is still its own. */
-		kill(-child->pid, SIGKILL);
-		kill(child->pid, SIGKILL);
-		atomic_store(&child->slot->pid, 0);
-		while (waitpid(child->pid, NULL, 0) < 0 && errno == EINTR)
-			;
-		return abx_err_errno(err, why, "Cannot watch the child");
+	if (output->sink) {
+		output->sink->take(output->sink, output->stream, data, len);
+		return;
 	}
-	raise_oom_score(child->pid);
-	return 0;
-}
-
-static int child_start(const struct abx_spawn *spawn, struct abx_child *ret_child, struct abx_err *err)
-{
-	__attribute__((cleanup(child_discard))) struct abx_child child = ABX_CHILD_INIT;
-	__attribute__((cleanup(child_ends_release))) struct child_ends ends = { -1, -1, -1 };
-	char marker[sizeof(ABX_INVOCATION) + sizeof(child.slot->invocation)];
-	abx_auto_free char *program = NULL;
-	abx_auto_free char **vars = NULL;
-	int rc;
-
-	child.slot = abx_board_child_begin(abx_spawn_door.board);
-	if (!child.slot)
-		return abx_err_set(err, ABX_E_TABLE_FULL, "Too many running processes (%d)", ABX_BOARD_CHILDREN);
-	if (pipes_make(spawn, &child, &ends, err) < 0)
-		return -1;
-	snprintf(marker, sizeof(marker), ABX_INVOCATION "%s", child.slot->invocation);
-	vars = abx_env_finish(spawn->env, marker);
-	if (!vars)
-		return abx_err_set(err, ABX_E_INTERNAL, "Out of memory");
-	rc = abx_env_find_program(spawn->env, spawn->cwd_fd, spawn->argv[0], &program);
-	if (!rc)
-		rc = child_exec(spawn, program, vars, &ends, &child.pid);
-	if (rc)
-		return fail_start(spawn, rc, err);
-	if (child_adopt(&child, err) < 0)
-		return -1;
-	*ret_child = child;
-	child = (struct abx_child)ABX_CHILD_INIT;
-	return 0;
-}
-
-static void stream_keep(struct stream *stream, const char *data, size_t len)
-{
-	size_t kept = len < stream->room ? len : stream->room;
-
-	stream->room -= kept;
-	if (stream->raw)
-		abx_strbuf_add(stream->text, data, kept);
+	output->room -= kept;
+	if (output->raw)
+		abx_strbuf_add(output->text, data, kept);
 	else
-		abx_utf8_feed(&stream->decoder, data, kept, stream->text);
+		abx_utf8_feed(&output->decoder, data, kept, output->text);
 	/* Out of memory is a cut as well. */
-	if (kept < len || stream->text->failed)
-		stream->cut = true;
+	if (kept < len || output->text->failed)
+		output->cut = true;
 }
 
-static void stream_close(struct stream *stream)
+static void output_close(struct output *output)
 {
-	abx_cleanup_fd(&stream->fd);
-	stream->fd = -1;
+	abx_cleanup_fd(&output->fd);
+	output->fd = -1;
 }
 
 /* Read once. Returns the bytes read, or 0: there is nothing (more). */
-static size_t stream_read(struct stream *stream, char *buf)
+static size_t output_read(struct output *output, char *buf)
 {
 	ssize_t n;
 
 	do {
-		n = read(stream->fd, buf, CHUNK);
+		n = read(output->fd, buf, CHUNK);
 	} while (n < 0 && errno == EINTR);
 	if (n > 0)
-		stream_keep(stream, buf, (size_t)n);
+		output_keep(output, buf, (size_t)n);
 	else if (n == 0 || errno != EAGAIN)
-		stream_close(stream);
+		output_close(output);
 	return n > 0 ? (size_t)n : 0;
 }
 
@@ -354,23 +252,28 @@ static size_t stream_read(struct stream *stream, char *buf)
  * Read what the ended child has left. That is no more than a full pipe: a descendant that writes without end cannot keep us
  * here.
  */
-static void stream_drain(struct stream *stream, char *buf)
+static void output_drain(struct run *run, struct output *output)
 {
-	int size = stream->fd < 0 ? 0 : fcntl(stream->fd, F_GETPIPE_SZ);
+	int size = output->fd < 0 ? 0 : fcntl(output->fd, F_GETPIPE_SZ);
 
-	for (size_t left = size > 0 ? (size_t)size : CHUNK, n; stream->fd >= 0 && left > 0; left -= n < left ? n : left) {
-		n = stream_read(stream, buf);
+	for (size_t left = size > 0 ? (size_t)size : CHUNK, n; output->fd >= 0 && left > 0; left -= n < left ? n : left) {
+		run_flush(run);
+		n = run->gone ? 0 : output_read(output, run->buf);
 		if (n == 0)
 			return;
 	}
 }
 
 /* What was kept is whole; a character that the cap has cut in two is left out. */
-static void stream_finish(struct stream *stream)
+static void output_finish(struct output *output)
 {
-	if (!stream->cut)
-		abx_utf8_finish(&stream->decoder, stream->text);
+	if (output->sink)
+		output->sink->take(output->sink, output->stream, NULL, 0);
+	else if (!output->cut)
+		abx_utf8_finish(&output->decoder, output->text);
 }
+
+/* ---- the call */
 
 static void input_close(struct run *run)
 {
@@ -391,47 +294,62 @@ static void input_write(struct run *run)
 		input_close(run);
 }
 
-/* Poll until something happens or `deadline_us` has come. The moments of clients are longer than poll's milliseconds can say, and finer. */
-static int wait_until(struct pollfd *watched, nfds_t n, int64_t deadline_us)
+/* Serve what has happened. -1: the client has gone. */
+static int run_serve(struct run *run, const struct pollfd *watched, bool full)
 {
-	struct timespec left = { 0 };
-	int64_t us = deadline_us - abx_clock_us();
-
-	if (us > 0)
-		left = (struct timespec){ .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 };
-	return ppoll(watched, n, deadline_us == INT64_MAX ? NULL : &left, NULL);
+	if (watched[WATCH_INPUT].revents)
+		input_write(run);
+	if (watched[WATCH_CLIENT].revents && run_send(run) < 0)
+		return -1;
+	if (watched[WATCH_OUT].revents)
+		output_read(&run->out, run->buf);
+	if (watched[WATCH_ERR].revents)
+		output_read(&run->err, run->buf);
+	if (abx_clock_us() >= run->due_us)
+		return run_due(run);
+	if (!full && run_is_full(run))
+		run_set_due(run);
+	return 0;
 }
 
-/* Serve the pipes until the child's end, or until it has to be ended. */
-static enum abx_spawn_end run_watch(struct run *run, int64_t deadline_us)
+/* Whether the deadline has come before the child's own end, which is not looked for while its output waits. */
+static bool run_timed_out(struct run *run)
+{
+	if (run->deadline_us == INT64_MAX || abx_clock_us() < run->deadline_us)
+		return false;
+	if (!abx_child_has_ended(&run->child))
+		return true;
+	run->deadline_us = INT64_MAX;
+	return false;
+}
+
+/* Serve the pipes until the child's end, or until it has to be ended. While output waits for the client no more is read. */
+static enum abx_spawn_end run_watch(struct run *run)
 {
 	for (;;) {
+		bool full = run_is_full(run);
 		struct pollfd watched[WATCH__N] = {
-			[WATCH_EXIT] = { .fd = run->child.pidfd, .events = POLLIN },
+			[WATCH_EXIT] = { .fd = full ? -1 : run->child.pidfd, .events = POLLIN },
 			[WATCH_STOP] = { .fd = abx_spawn_door.stop_fd, .events = POLLIN },
-			[WATCH_CLIENT] = { .fd = run->spawn->client_fd, .events = POLLRDHUP },
+			[WATCH_CLIENT] = { .fd = run->spawn->client_fd, .events = full ? POLLRDHUP | POLLOUT : POLLRDHUP },
 			[WATCH_INPUT] = { .fd = run->child.input_fd, .events = POLLOUT },
-			[WATCH_OUT] = { .fd = run->out.fd, .events = POLLIN },
-			[WATCH_ERR] = { .fd = run->err.fd, .events = POLLIN },
+			[WATCH_OUT] = { .fd = full ? -1 : run->out.fd, .events = POLLIN },
+			[WATCH_ERR] = { .fd = full ? -1 : run->err.fd, .events = POLLIN },
 		};
 
-		if (wait_until(watched, WATCH__N, deadline_us) < 0)
+		if (wait_until(watched, WATCH__N, run->deadline_us < run->due_us ? run->deadline_us : run->due_us) < 0)
 			continue;
 		/* The real end comes first: what ended by itself was not ended by us. */
 		if (watched[WATCH_EXIT].revents)
 			return ABX_SPAWN_EXITED;
 		if (watched[WATCH_STOP].revents)
 			return ABX_SPAWN_STOPPED;
-		if (watched[WATCH_CLIENT].revents)
+		if (watched[WATCH_CLIENT].revents & ~POLLOUT)
 			return ABX_SPAWN_CLIENT_GONE;
-		if (deadline_us != INT64_MAX && abx_clock_us() >= deadline_us)
+		if (run_timed_out(run))
 			return ABX_SPAWN_TIMED_OUT;
-		if (watched[WATCH_INPUT].revents)
-			input_write(run);
-		if (watched[WATCH_OUT].revents)
-			stream_read(&run->out, run->buf);
-		if (watched[WATCH_ERR].revents)
-			stream_read(&run->err, run->buf);
+		if (run_serve(run, watched, full) < 0)
+			return ABX_SPAWN_CLIENT_GONE;
 	}
 }
 
@@ -440,7 +358,7 @@ static void run_grace(struct run *run)
 {
 	int64_t end_us = abx_clock_us() + GRACE_US;
 
-	while ((run->out.fd >= 0 || run->err.fd >= 0) && abx_clock_us() < end_us) {
+	while ((run->out.fd >= 0 || run->err.fd >= 0) && abx_clock_us() < end_us && !run->gone) {
 		struct pollfd watched[2] = {
 			{ .fd = run->out.fd, .events = POLLIN },
 			{ .fd = run->err.fd, .events = POLLIN },
@@ -449,17 +367,18 @@ static void run_grace(struct run *run)
 		if (wait_until(watched, 2, end_us) < 0)
 			continue;
 		if (watched[0].revents)
-			stream_read(&run->out, run->buf);
+			output_read(&run->out, run->buf);
 		if (watched[1].revents)
-			stream_read(&run->err, run->buf);
+			output_read(&run->err, run->buf);
+		run_flush(run);
 	}
 }
 
-static void hand_over(struct stream *stream)
+static void hand_over(struct output *output)
 {
-	if (stream->fd >= 0)
-		abx_drain_pipe(stream->fd);
-	stream->fd = -1;
+	if (output->fd >= 0)
+		abx_drain_pipe(output->fd);
+	output->fd = -1;
 }
 
 /* Wait for a killed child. One that does not die (it sits in the kernel, or is another user's) is reaped in the background. */
@@ -481,30 +400,33 @@ static int run_reap_killed(struct run *run)
 static void run_finish(struct run *run, struct abx_spawn_result *result)
 {
 	input_close(run);
+	if (result->end == ABX_SPAWN_CLIENT_GONE)
+		run->gone = true;
 	if (result->end == ABX_SPAWN_EXITED) {
 		/* What is still in the pipes was written before the end. */
-		stream_drain(&run->out, run->buf);
-		stream_drain(&run->err, run->buf);
+		output_drain(run, &run->out);
+		output_drain(run, &run->err);
 		run_grace(run);
 		result->exit_code = abx_child_reap(run->child.pidfd, run->child.slot);
 		hand_over(&run->out);
 		hand_over(&run->err);
 	} else {
 		abx_child_kill(&run->child);
-		stream_drain(&run->out, run->buf);
-		stream_drain(&run->err, run->buf);
+		output_drain(run, &run->out);
+		output_drain(run, &run->err);
 		result->exit_code = run_reap_killed(run);
-		stream_close(&run->out);
-		stream_close(&run->err);
+		output_close(&run->out);
+		output_close(&run->err);
 	}
-	stream_finish(&run->out);
-	stream_finish(&run->err);
+	output_finish(&run->out);
+	output_finish(&run->err);
+	run_flush(run);
 	result->truncated = run->out.cut || run->err.cut;
 	abx_cleanup_fd(&run->child.pidfd);
 }
 
 /* Seconds from now, as a moment: "never" where there is none or it is too far to matter. */
-static int64_t deadline_us(double timeout)
+int64_t abx_spawn_deadline_us(double timeout)
 {
 	return timeout > 0 && timeout < 1e12 ? abx_clock_us() + (int64_t)(timeout * 1e6) : INT64_MAX;
 }
@@ -517,22 +439,32 @@ static struct abx_strbuf text_init(size_t max_output)
 	return (struct abx_strbuf)ABX_STRBUF_INIT_MAX(max);
 }
 
+static struct output output_init(const struct abx_spawn *spawn, enum abx_stream stream, int fd, struct abx_strbuf *text)
+{
+	return (struct output){ .fd = fd, .stream = stream, .sink = spawn->sink, .text = text, .raw = spawn->raw, .room = spawn->max_output };
+}
+
 int abx_spawn_run(const struct abx_spawn *spawn, struct abx_spawn_result *ret_result, struct abx_err *err)
 {
 	struct abx_spawn_result result = { .out = text_init(spawn->max_output), .err = text_init(spawn->max_output) };
+	struct abx_start start = { .argv = spawn->argv, .env = spawn->env, .cwd_fd = spawn->cwd_fd, .input = spawn->input, .output = true };
 	struct run run = { .spawn = spawn };
 	abx_auto_free char *buf = malloc(CHUNK);
 
 	if (!buf)
 		return abx_err_set(err, ABX_E_INTERNAL, "Out of memory");
-	if (atomic_load(&stopping))
-		return abx_err_set(err, ABX_E_UNAVAILABLE, "The server is stopping");
-	if (child_start(spawn, &run.child, err) < 0)
+	if (abx_child_start(&start, &run.child, err) < 0)
 		return -1;
 	run.buf = buf;
-	run.out = (struct stream){ .fd = run.child.out_fd, .text = &result.out, .raw = spawn->raw, .room = spawn->max_output };
-	run.err = (struct stream){ .fd = run.child.err_fd, .text = &result.err, .raw = spawn->raw, .room = spawn->max_output };
-	result.end = run_watch(&run, deadline_us(spawn->timeout));
+	run.deadline_us = abx_spawn_deadline_us(spawn->timeout);
+	run.out = output_init(spawn, ABX_STDOUT, run.child.out_fd, &result.out);
+	run.err = output_init(spawn, ABX_STDERR, run.child.err_fd, &result.err);
+	if (spawn->sink && spawn->sink->begin(spawn->sink) < 0) {
+		result.end = ABX_SPAWN_CLIENT_GONE;
+	} else {
+		run_set_due(&run);
+		result.end = run_watch(&run);
+	}
 	run_finish(&run, &result);
 	*ret_result = result;
 	return 0;

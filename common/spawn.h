@@ -42,6 +42,25 @@ void abx_env_drop(struct abx_env *env, const char *prefix);
 void abx_env_release(struct abx_env *env);
 #define abx_auto_env __attribute__((cleanup(abx_env_release)))
 
+enum abx_stream { ABX_STDOUT, ABX_STDERR };
+
+/*
+ * Who takes a child's output while it runs, and sends it to the client. All functions are called in the thread of abx_spawn_run. While something waits to
+ * be sent no more output is read, so that a client which reads slowly slows the child down; one that takes nothing for a minute has gone.
+ */
+struct abx_spawn_sink {
+	/* The child was started: nothing was sent yet. -1: the client has gone. */
+	int (*begin)(struct abx_spawn_sink *sink);
+	/* Bytes as they were read. data NULL: this stream has ended. */
+	void (*take)(struct abx_spawn_sink *sink, enum abx_stream stream, const char *data, size_t len);
+	/* Nothing was sent for idle_ms. */
+	void (*idle)(struct abx_spawn_sink *sink);
+	/* Send some of what waits; the client's socket has room for 64 KiB. -1: the client has gone. */
+	int (*send)(struct abx_spawn_sink *sink);
+	int64_t idle_ms;
+	bool waiting; /* something waits to be sent; kept by the sink itself */
+};
+
 /* What to run, and how long and how much of it to keep. */
 struct abx_spawn {
 	char *const *argv;        /* argv[0] without a slash is looked up in the child's PATH, as execvpe(3) does */
@@ -53,6 +72,7 @@ struct abx_spawn {
 	const void *input;        /* standard input, or NULL: /dev/null */
 	size_t input_len;
 	bool raw;                 /* keep the output byte for byte: it is read by a parser, and not by a caller */
+	struct abx_spawn_sink *sink; /* where the output goes, all of it; then client_fd is needed. NULL: to the result */
 };
 
 enum abx_spawn_end { ABX_SPAWN_EXITED, ABX_SPAWN_TIMED_OUT, ABX_SPAWN_CLIENT_GONE, ABX_SPAWN_STOPPED };
@@ -87,5 +107,11 @@ int abx_spawn_stop_fd(void);
  * child's id, and by abxd with the server's instance digits.
  */
 void abx_kill_marked(const char *prefix);
+
+/*
+ * Whether `pid` is a process of the server itself, as far as the board and /proc show it: abxd, the programs that it runs, the web server. What they
+ * have started for a request is none.
+ */
+bool abx_process_is_server(pid_t pid);
 
 #endif

@@ -69,7 +69,8 @@ static void *drain(void *arg ABX_UNUSED)
 				continue;
 			else
 				atomic_fetch_sub(&n_pipes, 1);
-			/* No copy of it is left, so this takes it out of the epoll set, too. */
+			/* A child that is just being started has a copy for a moment, so closing alone would not take it out of the set. */
+			epoll_ctl(epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 			close(fd);
 		}
 	}

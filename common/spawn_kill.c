@@ -23,6 +23,7 @@
 
 #define ENVIRON_CHUNK ((size_t)64 << 10)
 #define STAT_SIZE     1024
+#define ENTRY_SIZE    64 /* of "INVOCATION_ID=" and an id */
 
 enum { STAT_STATE = 3, STAT_PARENT = 4, STAT_START = 22, STAT_VSIZE = 23, STAT_ENV_END = 51 };
 
@@ -284,8 +285,8 @@ static size_t kill_marked_once(const char *entry, char *buf)
 
 void abx_kill_marked(const char *prefix)
 {
-	char entry[64];
-	abx_auto_free char *buf = malloc(ENVIRON_CHUNK + sizeof(entry) + 1);
+	char entry[ENTRY_SIZE];
+	abx_auto_free char *buf = malloc(ENVIRON_CHUNK + ENTRY_SIZE + 1);
 
 	/* An empty prefix would be every child of every server. */
 	if (!buf || !*prefix)
@@ -293,4 +294,23 @@ void abx_kill_marked(const char *prefix)
 	snprintf(entry, sizeof(entry), ABX_INVOCATION "%s", prefix);
 	for (int round = 0; round < ROUNDS && kill_marked_once(entry, buf) > 0; round++)
 		;
+}
+
+bool abx_process_is_server(pid_t pid)
+{
+	const struct abx_board *board = abx_spawn_door.board;
+	abx_auto_free char *buf = malloc(ENVIRON_CHUNK + ENTRY_SIZE + 1);
+	char entry[ENTRY_SIZE];
+	struct process process;
+
+	if (pid == 1 || pid == getpid() || pid == getppid())
+		return true;
+	for (size_t i = 0; pid > 0 && i < ABX_BOARD_PEERS; i++)
+		if (atomic_load(&board->peers[i]) == pid)
+			return true;
+	/* abxd's other children are its programs, and orphans of ours. */
+	if (pid <= 0 || process_read(pid, &process) < 0 || process.parent != getppid())
+		return false;
+	snprintf(entry, sizeof(entry), ABX_INVOCATION "%s", board->instance);
+	return !buf || is_marked(pid, entry, buf) != MARKED;
 }

@@ -8,6 +8,23 @@ int abx_sse_begin(struct abx_response *res)
 	return res->io->ops->flush(res->io);
 }
 
+void abx_sse_open(struct abx_strbuf *out, const char *name)
+{
+	abx_strbuf_adds(out, "event: ");
+	abx_strbuf_adds(out, name);
+	abx_strbuf_adds(out, "\ndata: ");
+}
+
+void abx_sse_close(struct abx_strbuf *out)
+{
+	abx_strbuf_adds(out, "\n\n");
+}
+
+void abx_sse_comment(struct abx_strbuf *out)
+{
+	abx_strbuf_adds(out, ": keep-alive\n\n");
+}
+
 static int send_block(struct abx_response *res, const struct abx_strbuf *block)
 {
 	if (block->failed) {
@@ -25,9 +42,9 @@ int abx_sse_event(struct abx_response *res, const char *name, const struct abx_s
 
 	if (json->failed)
 		block.failed = true;
-	abx_strbuf_addf(&block, "event: %s\ndata: ", name);
+	abx_sse_open(&block, name);
 	abx_strbuf_add(&block, json->buf, json->len);
-	abx_strbuf_adds(&block, "\n\n");
+	abx_sse_close(&block);
 	return send_block(res, &block);
 }
 
@@ -35,6 +52,6 @@ int abx_sse_heartbeat(struct abx_response *res)
 {
 	abx_auto_strbuf struct abx_strbuf block = ABX_STRBUF_INIT;
 
-	abx_strbuf_adds(&block, ": keep-alive\n\n");
+	abx_sse_comment(&block);
 	return send_block(res, &block);
 }

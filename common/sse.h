@@ -16,4 +16,11 @@ int abx_sse_event(struct abx_response *res, const char *name, const struct abx_s
 /* Send a comment line and flush. */
 int abx_sse_heartbeat(struct abx_response *res);
 
+/* For those who send many events at once: what comes before the line of JSON, and after it. */
+void abx_sse_open(struct abx_strbuf *out, const char *name);
+void abx_sse_close(struct abx_strbuf *out);
+
+/* The comment line. */
+void abx_sse_comment(struct abx_strbuf *out);
+
 #endif

@@ -54,7 +54,8 @@ const struct abx_endpoint abx_rows_process[] = {
 		.path = "/shell/stream",
 		.summary = "Run a command and stream its output by lines.",
 		ABX_ARGS(shell_args),
-		.flags = ABX_EP_STREAM | ABX_EP_PLANNED,
+		.fn = h_shell_stream,
+		.flags = ABX_EP_STREAM,
 		.limits = { .timeout_seconds = 300 },
 	},
 	{
@@ -64,7 +65,7 @@ const struct abx_endpoint abx_rows_process[] = {
 		.path = "/process/start",
 		.summary = "Start a background process.",
 		ABX_ARGS(start_args),
-		.flags = ABX_EP_PLANNED,
+		.fn = h_process_start,
 		.limits = { .max_output_bytes = 1048576 },
 	},
 	{
@@ -73,7 +74,7 @@ const struct abx_endpoint abx_rows_process[] = {
 		.method = ABX_GET,
 		.path = "/process/list",
 		.summary = "Running background processes.",
-		.flags = ABX_EP_PLANNED,
+		.fn = h_process_list,
 	},
 	{
 		.id = "process_get",
@@ -81,7 +82,7 @@ const struct abx_endpoint abx_rows_process[] = {
 		.method = ABX_GET,
 		.path = "/process/{pid}",
 		.summary = "State of a background process.",
-		.flags = ABX_EP_PLANNED,
+		.fn = h_process_get,
 	},
 	{
 		.id = "process_signal",
@@ -90,7 +91,7 @@ const struct abx_endpoint abx_rows_process[] = {
 		.path = "/process/{pid}/signal",
 		.summary = "Send a signal to a background process.",
 		ABX_ARGS(signal_args),
-		.flags = ABX_EP_PLANNED,
+		.fn = h_process_signal,
 	},
 	{
 		.id = "process_stdin",
@@ -99,7 +100,7 @@ const struct abx_endpoint abx_rows_process[] = {
 		.path = "/process/{pid}/stdin",
 		.summary = "Write to the standard input of a background process.",
 		ABX_ARGS(stdin_args),
-		.flags = ABX_EP_PLANNED,
+		.fn = h_process_stdin,
 		.cut = cut_data,
 	},
 	{
@@ -109,7 +110,7 @@ const struct abx_endpoint abx_rows_process[] = {
 		.path = "/process/{pid}/output",
 		.summary = "Captured output of a background process.",
 		ABX_ARGS(output_args),
-		.flags = ABX_EP_PLANNED,
+		.fn = h_process_output,
 	},
 };
 
