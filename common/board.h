@@ -19,7 +19,8 @@ enum abx_supervised_fd {
 	ABX_FD_POLICY = 3,   /* the published policy, a sealed memfd */
 	ABX_FD_BOARD = 4,    /* the board, a memfd */
 	ABX_FD_CONTROL = 5,  /* a stream socket to abxd: the responder writes one byte when it accepts calls */
-	ABX_FD__END = 6
+	ABX_FD_PTY = 6,      /* abx-terminal and abx-ptyd: an end of the socket pair by which the one asks the other (handlers/abxd/ptyd.c) */
+	ABX_FD__END = 7
 };
 
 /* A child of a responder, noted before it is started (pid 0) and cleared after it was reaped. */

@@ -2,17 +2,16 @@
 
 #include <string.h>
 
-/* The directory to start in: the base directory unless the caller names one inside the allowed trees. */
-static int open_cwd(struct abx_request *req, struct abx_path *cwd, struct abx_err *err)
+int abx_command_cwd(struct abx_request *req, struct abx_path *ret_cwd, struct abx_err *err)
 {
 	const char *path = abx_arg_string(req, "cwd");
 
-	if (abx_path_resolve(req->roots, path ? path : ".", 0, cwd, err) < 0) {
+	if (abx_path_resolve(req->roots, path ? path : ".", 0, ret_cwd, err) < 0) {
 		if (err->kind == ABX_E_NO_FILE || err->kind == ABX_E_VALUE)
 			err->kind = ABX_E_PATH;
 		return abx_err_prefix(err, "cwd");
 	}
-	if (!S_ISDIR(cwd->st.st_mode))
+	if (!S_ISDIR(ret_cwd->st.st_mode))
 		return abx_err_set(err, ABX_E_PATH, "cwd: Not a directory: %s", path ? path : ".");
 	return 0;
 }
@@ -61,7 +60,7 @@ int abx_command_run_input(struct abx_request *req, char *const *argv, const char
 	};
 	char seconds[32];
 
-	if (open_cwd(req, &cwd, err) < 0 || make_env(req, &env, err) < 0)
+	if (abx_command_cwd(req, &cwd, err) < 0 || make_env(req, &env, err) < 0)
 		return -1;
 	spawn.cwd_fd = cwd.fd;
 	spawn.timeout = abx_arg_timeout(req, seconds);

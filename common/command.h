@@ -6,6 +6,12 @@
 #include "common/spawn.h"
 
 /*
+ * The directory to start in: the base directory, unless the argument "cwd" names one inside the allowed trees. One that is missing, no directory or outside is
+ * ABX_E_PATH. The caller releases *ret_cwd.
+ */
+int abx_command_cwd(struct abx_request *req, struct abx_path *ret_cwd, struct abx_err *err);
+
+/*
  * Run `argv` with the request's arguments cwd, env and timeout and the endpoint's limits, to its end. 0: it ended by itself, and the caller releases
  * *ret_result. -1: it could not start (a cwd that is missing, no directory or outside is ABX_E_PATH), ABX_E_TIMEOUT (the output so far goes into the error
  * body), ABX_E_GONE when the client left, ABX_E_UNAVAILABLE when the server stops.

@@ -156,7 +156,8 @@ static void reap(struct abx_server *server)
 
 		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0)
 			return;
-		if (!abx_groups_died(server, info.si_pid, info.si_code, info.si_status))
+		if (!abx_groups_died(server, info.si_pid, info.si_code, info.si_status) &&
+		    !abx_ptyd_died(server, info.si_pid, info.si_code, info.si_status))
 			abx_web_died(server, info.si_pid, info.si_code, info.si_status);
 		waitpid(info.si_pid, NULL, 0);
 	}
@@ -170,6 +171,8 @@ static int publish_policy(struct abx_server *server, struct abx_err *err)
 	if (!policy)
 		return -1;
 	int fd = abx_policy_publish(policy, err);
+	if (fd >= 0)
+		abx_ptyd_follow(server, policy);
 	abx_policy_free(policy);
 	if (fd < 0)
 		return -1;
@@ -190,6 +193,7 @@ static void reload(struct abx_server *server)
 		return;
 	}
 	abx_groups_reload(server);
+	abx_ptyd_reload(server);
 }
 
 static void take_signals(struct abx_server *server)
@@ -278,6 +282,7 @@ int abx_server_run(struct abx_server *server)
 
 		abx_groups_tick(server, &deadline);
 		abx_web_tick(server, &deadline);
+		abx_ptyd_tick(server, &deadline);
 		if (server->stop_step == 0) {
 			report_if_ready(server, &deadline);
 			check_names(server, &deadline);
@@ -373,7 +378,7 @@ int abx_server_open(struct abx_server *server, struct abx_err *err)
 		return -1;
 	if (!server->peer_user && abx_web_open(server, err) < 0)
 		return -1;
-	if (publish_policy(server, err) < 0 || abx_groups_open(server, err) < 0)
+	if (publish_policy(server, err) < 0 || abx_groups_open(server, err) < 0 || abx_ptyd_open(server, err) < 0)
 		return -1;
 	server->check_ms = abx_clock_ms() + CHECK_MS;
 	abx_groups_check_base(server);
@@ -394,6 +399,7 @@ void abx_server_close(struct abx_server *server)
 	for (size_t g = 0; g < ABX_GROUP__COUNT; g++)
 		free(server->groups[g].program);
 	free(server->web.program);
+	free(server->ptyd.program);
 	free(server->env);
 	abx_settings_release(&server->settings);
 }
