@@ -40,6 +40,9 @@ int abx_env_find_program(const struct abx_env *env, int cwd_fd, const char *name
 /* The variables for execve, `marker` among them. The strings are borrowed, the array is to be freed. NULL: out of memory. */
 char **abx_env_finish(const struct abx_env *env, const char *marker);
 
+/* The kernel's choice, when memory runs out, falls on the child before the server. Best effort: a child that is another user's keeps its own. */
+void abx_child_raise_oom_score(pid_t pid);
+
 /* SIGKILL the child's group, its descendants, and every process that carries its invocation id. It is not reaped yet: its pid and group are still its own. */
 void abx_child_kill(const struct abx_child *child);
 

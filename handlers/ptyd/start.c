@@ -109,8 +109,10 @@ static int adopt(struct abx_child *child, struct abx_err *err)
 {
 	atomic_store(&child->slot->pid, child->pid);
 	child->pidfd = pidfd_open(child->pid, 0);
-	if (child->pidfd >= 0)
+	if (child->pidfd >= 0) {
+		abx_child_raise_oom_score(child->pid);
 		return 0;
+	}
 	abx_err_errno(err, errno, "Cannot watch the shell");
 	kill(-child->pid, SIGKILL);
 	waitpid(child->pid, NULL, 0);
