@@ -139,11 +139,12 @@ static int send_output(struct pty_client *client)
 {
 	static char piece[PIECE];
 	struct abx_json_writer jw = message_begin("output");
-	size_t len = pty_ring_read(&client->session->ring, client->pos, piece, sizeof(piece));
+	size_t len = client->prelude.len ? 0 : pty_ring_read(&client->session->ring, client->pos, piece, sizeof(piece));
 
 	abx_jw_key(&jw, "data");
-	abx_jw_stringn(&jw, piece, len);
+	abx_jw_stringn(&jw, len ? piece : client->prelude.buf, len ? len : client->prelude.len);
 	abx_jw_object_end(&jw);
+	abx_strbuf_release(&client->prelude);
 	client->pos += len;
 	client->moved_ms = abx_clock_ms();
 	pty_session_taken(client->session);
@@ -162,7 +163,7 @@ static int client_write(struct pty_client *client)
 		result = send_event(client, "started");
 	} else if (client->errors.len > 0) {
 		result = send_error(client);
-	} else if (client->pos < client->session->ring.end) {
+	} else if (client->prelude.len > 0 || client->pos < client->session->ring.end) {
 		result = send_output(client);
 	} else if (client->session->state == PTY_ENDED) {
 		result = send_event(client, "exited");
@@ -268,6 +269,7 @@ static void client_free(struct pty_client *client)
 	n_clients--;
 	abx_strbuf_release(&client->message);
 	abx_strbuf_release(&client->errors);
+	abx_strbuf_release(&client->prelude);
 	free(client);
 }
 
@@ -318,6 +320,7 @@ void pty_client_adopt(int fd, const char *key, struct pty_session *session, int 
 	}
 	client->fd = fd;
 	client->message = (struct abx_strbuf)ABX_STRBUF_INIT_MAX(PTY_MESSAGE_MAX + 1);
+	client->prelude = (struct abx_strbuf)ABX_STRBUF_INIT;
 	client->errors = (struct abx_strbuf)ABX_STRBUF_INIT_MAX(PTY_MESSAGE_MAX);
 	client->moved_ms = abx_clock_ms();
 	client->other = clients;

@@ -41,6 +41,7 @@ struct pty_client {
 	struct lws *wsi;
 	int fd;
 	uint64_t pos;   /* how far it has got the output */
+	struct abx_strbuf prelude; /* output that comes first */
 	bool greeted;   /* it was told that the session has started */
 	bool throttled; /* nothing is read from it for now */
 	int close_code; /* 0: none yet */

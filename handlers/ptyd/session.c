@@ -103,7 +103,7 @@ static void session_end(struct pty_session *session)
 	abx_auto_strbuf struct abx_strbuf rest = ABX_STRBUF_INIT;
 
 	abx_utf8_finish(&session->decoder, &rest);
-	pty_ring_add(&session->ring, rest.buf, rest.len);
+	pty_replay_add(session, rest.buf, rest.len);
 	pty_loop_close(&session->tty);
 	abx_strbuf_release(&session->input);
 	session->state = PTY_ENDED;
@@ -184,7 +184,7 @@ static bool read_tty(struct pty_session *session)
 	if (len > 0) {
 		abx_strbuf_reset(&text);
 		abx_utf8_feed(&session->decoder, bytes, len, &text);
-		pty_ring_add(&session->ring, text.buf, text.len);
+		pty_replay_add(session, text.buf, text.len);
 		session->active_ms = abx_clock_ms();
 		drop_the_late(session);
 		wake_clients(session);
@@ -216,7 +216,7 @@ void pty_session_taken(struct pty_session *session)
 void pty_session_attach(struct pty_session *session, struct pty_client *client)
 {
 	client->session = session;
-	client->pos = pty_ring_replay(&session->ring, PTY_REPLAY);
+	pty_replay_begin(session, client);
 	client->next = session->clients;
 	session->clients = client;
 	session->active_ms = abx_clock_ms();

@@ -8,6 +8,7 @@
 #include "common/spawn_internal.h"
 #include "common/utf8.h"
 #include "handlers/ptyd/loop.h"
+#include "handlers/ptyd/modes.h"
 #include "handlers/ptyd/ring.h"
 
 /* Sessions whose shell lives; one more is refused. */
@@ -55,6 +56,8 @@ struct pty_session {
 	int64_t reopen_ms; /* no program has the terminal open: when to look again; 0: not so */
 	struct abx_utf8 decoder;
 	struct pty_ring ring;
+	struct pty_modes modes; /* of the output up to modes_end */
+	uint64_t modes_end;
 	struct abx_strbuf input; /* not taken by the terminal yet */
 	struct pty_client *clients;
 	struct pty_control *closer; /* waits for its end */
@@ -104,6 +107,14 @@ void pty_session_killed(struct pty_session *session);
 bool pty_session_is_idle(const struct pty_session *session, int64_t now_ms);
 
 int64_t pty_sessions_tick(int64_t now_ms);
+
+/* ---- replay.c */
+
+/* Keep output. */
+void pty_replay_add(struct pty_session *session, const char *text, size_t len);
+
+/* Set where a new client begins, and what puts its terminal into the state of that moment. */
+void pty_replay_begin(struct pty_session *session, struct pty_client *client);
 
 /* ---- start.c */
 

@@ -44,7 +44,9 @@ sub connect {
 		my $accept = sha1_base64("${KEY}258EAFA5-E914-47DA-95CA-C5AB0DC85B11") . '=';
 		die "wrong accept key in $answer" unless $answer =~ /^Sec-WebSocket-Accept: \Q$accept\E\r$/mi;
 	} else {
-		until ($self->{in} =~ /\r\n\r\n(.*)/s && $self->{in} =~ /^Content-Length: (\d+)\r$/mi && length(($self->{in} =~ /\r\n\r\n(.*)/s)[0]) >= $1) {
+		my ($length) = $self->{in} =~ /^Content-Length: (\d+)\r$/mi;
+		my ($head) = $self->{in} =~ /\A(.*?\r\n\r\n)/s;
+		while (!defined $length || length($self->{in}) < length($head // '') + $length) {
 			last unless $self->fill;
 		}
 		$self->{answer} = AbxServer::parse_response($self->{in});
