@@ -17,7 +17,7 @@
 #define PTY_STALL_MS 10000
 
 /* How long the close of a connection that takes nothing is waited for. */
-#define PTY_CLOSE_MS 10000
+#define PTY_CLOSE_MS 60000
 
 /* Connections at the same time. */
 #define PTY_CLIENTS_MAX 512
