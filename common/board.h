@@ -24,7 +24,8 @@ enum abx_supervised_fd {
 	 * or could not; abxd writes a P that carries the descriptor of such a policy.
 	 */
 	ABX_FD_CONTROL = 5,
-	ABX_FD__END = 6
+	ABX_FD_PTY = 6, /* abx-terminal and abx-ptyd: an end of the socket pair by which the one asks the other (handlers/abxd/ptyd.c) */
+	ABX_FD__END = 7
 };
 
 /* A child of a responder, noted before it is started (pid 0) and cleared after it was reaped. */

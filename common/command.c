@@ -4,17 +4,16 @@
 
 #include "policy/evaluate.h"
 
-/* The directory to start in: the base directory unless the caller names one inside the allowed trees. */
-static int open_cwd(struct abx_request *req, struct abx_path *cwd, struct abx_err *err)
+int abx_command_cwd(struct abx_request *req, struct abx_path *ret_cwd, struct abx_err *err)
 {
 	const char *path = abx_arg_string(req, "cwd");
 
-	if (abx_path_resolve(req->roots, path ? path : ".", 0, cwd, err) < 0) {
+	if (abx_path_resolve(req->roots, path ? path : ".", 0, ret_cwd, err) < 0) {
 		if (err->kind == ABX_E_NO_FILE || err->kind == ABX_E_VALUE)
 			err->kind = ABX_E_PATH;
 		return abx_err_prefix(err, "cwd");
 	}
-	if (!S_ISDIR(cwd->st.st_mode))
+	if (!S_ISDIR(ret_cwd->st.st_mode))
 		return abx_err_set(err, ABX_E_PATH, "cwd: Not a directory: %s", path ? path : ".");
 	return 0;
 }
@@ -36,7 +35,7 @@ int abx_command_prepare(struct abx_request *req, char *const *argv, const char *
 	abx_auto_command struct abx_command command = ABX_COMMAND_INIT;
 	int allowed = shell_text ? abx_rule_allows_shell_text(req->rule, shell_text, err) : abx_rule_allows_command(req->rule, argv, err);
 
-	if (allowed < 0 || open_cwd(req, &command.cwd, err) < 0 || make_env(req, &command.env, err) < 0)
+	if (allowed < 0 || abx_command_cwd(req, &command.cwd, err) < 0 || make_env(req, &command.env, err) < 0)
 		return -1;
 	command.spawn.argv = argv;
 	command.spawn.client_fd = req->io->client_fd;

@@ -16,6 +16,12 @@ struct abx_command {
 #define ABX_COMMAND_INIT { .cwd = ABX_PATH_INIT }
 
 /*
+ * The directory to start in: the base directory, unless the argument "cwd" names one inside the allowed trees. One that is missing, no directory or outside is
+ * ABX_E_PATH. The caller releases *ret_cwd.
+ */
+int abx_command_cwd(struct abx_request *req, struct abx_path *ret_cwd, struct abx_err *err);
+
+/*
  * Check everything that a caller says of a command, before anything is started, and make it ready with the endpoint's limits: `argv` against the policy
  * (ABX_E_COMMAND), or where it is a shell's, `shell_text`, which is what that shell is given (NULL else); the request's arguments cwd (missing, no directory
  * or outside is ABX_E_PATH), env and timeout. Whatever starts commands for a caller goes through here. The caller releases *ret_command.

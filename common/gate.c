@@ -10,6 +10,7 @@
 #include "common/args.h"
 #include "common/audit.h"
 #include "common/clock.h"
+#include "common/credentials.h"
 #include "common/log.h"
 #include "common/origin.h"
 #include "common/route.h"
@@ -17,69 +18,15 @@
 /* Room for a body that announced no length (it cannot happen behind lighttpd, which buffers and counts). */
 #define BODY_STEP ((size_t)64 << 10)
 
-/* Where the parts of the headers live while the call is authenticated. */
-struct credential_text {
-	struct abx_strbuf tokens, authorizations;
-};
-
-static void forget(struct abx_strbuf *text)
-{
-	explicit_bzero(text->buf, text->len);
-	abx_strbuf_release(text);
-}
-
-/* Duplicates of X-Access-Token arrive merged, "a, b"; a token holds no comma, so each part is one value. */
-static void split_tokens(char *text, struct abx_credentials *creds)
-{
-	char *save = NULL;
-
-	for (char *part = strtok_r(text, ", \t", &save); part; part = strtok_r(NULL, ", \t", &save))
-		if (creds->n_access_tokens < ABX_N(creds->access_tokens))
-			creds->access_tokens[creds->n_access_tokens++] = part;
-}
-
-/* "Bearer a, Bearer b" is two headers; commas of other schemes (Digest) separate the parameters of one. */
-static void split_authorizations(char *text, struct abx_credentials *creds)
-{
-	while (text && *text && creds->n_authorizations < ABX_N(creds->authorizations)) {
-		char *next = strstr(text, ", ");
-
-		while (next && !memchr(next + 2, ' ', strcspn(next + 2, ",=\"")))
-			next = strstr(next + 2, ", ");
-		if (next)
-			*next = '\0';
-		creds->authorizations[creds->n_authorizations++] = text;
-		text = next ? next + 2 : NULL;
-	}
-}
-
-/* Collect every variable of the two headers' names; look-alikes of Authorization do not exist, since its name has no separator. */
-static void collect(const struct abx_request *req, struct credential_text *text, struct abx_credentials *creds)
-{
-	static const char token[] = "HTTP_X_ACCESS_TOKEN=", authorization[] = "HTTP_AUTHORIZATION=";
-	/* X_Access_Token arrives under the same name as the real header; the web server tells whether that was there. */
-	bool has_token = abx_request_variable(req, "ABX_HAS_TOKEN") != NULL;
-
-	for (char *const *p = req->io->params; *p; p++) {
-		if (has_token && strncmp(*p, token, sizeof(token) - 1) == 0)
-			abx_strbuf_addf(&text->tokens, "%s,", *p + sizeof(token) - 1);
-		else if (strncmp(*p, authorization, sizeof(authorization) - 1) == 0)
-			abx_strbuf_adds(&text->authorizations, *p + sizeof(authorization) - 1);
-	}
-	split_tokens(text->tokens.buf, creds);
-	split_authorizations(text->authorizations.buf, creds);
-}
-
 static int authenticate(struct abx_request *req, struct abx_err *err)
 {
-	struct credential_text text = { ABX_STRBUF_INIT, ABX_STRBUF_INIT };
+	struct abx_credential_text text = ABX_CREDENTIAL_TEXT_INIT;
 	struct abx_credentials creds = { 0 };
 
 	if (!req->service->policy->local)
-		collect(req, &text, &creds);
+		abx_credentials_collect(req, &text, &creds);
 	req->identity = abx_policy_authenticate(req->service->policy, &creds, err);
-	forget(&text.tokens);
-	forget(&text.authorizations);
+	abx_credentials_forget(&text);
 	return req->identity ? 0 : -1;
 }
 

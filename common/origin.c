@@ -72,22 +72,39 @@ static void add_cors(struct abx_request *req, const char *origin)
 	abx_response_header(&req->res, "Access-Control-Expose-Headers", "X-Request-Id, Retry-After, Content-Disposition");
 }
 
+enum abx_origin abx_origin_judge(const struct abx_policy *policy, const char *origin, const char *host, const char *forwarded_host)
+{
+	if (!origin)
+		return ABX_ORIGIN_UNLISTED;
+	if (is_plain(origin) && is_listed(policy, origin))
+		return ABX_ORIGIN_LISTED;
+	if (!policy->local || is_same_site(origin, host) || is_same_site(origin, forwarded_host))
+		return ABX_ORIGIN_UNLISTED;
+	return ABX_ORIGIN_REFUSED;
+}
+
+int abx_origin_refuse(struct abx_err *err)
+{
+	return abx_err_set(err, ABX_E_ORIGIN,
+			   "Pages of this origin may not call the server while no token is set: list the origin in "
+			   "ABX_ALLOWED_ORIGINS, or set ABX_SERVER_TOKEN");
+}
+
 int abx_origin_check(struct abx_request *req, struct abx_err *err)
 {
 	const char *origin = abx_request_variable(req, "HTTP_ORIGIN");
 
-	if (!origin)
-		return 0;
-	if (is_plain(origin) && is_listed(req->service->policy, origin)) {
+	switch (abx_origin_judge(req->service->policy, origin, abx_request_variable(req, "HTTP_HOST"),
+				 abx_request_variable(req, "HTTP_X_FORWARDED_HOST"))) {
+	case ABX_ORIGIN_LISTED:
 		add_cors(req, origin);
 		return 0;
-	}
-	if (!req->service->policy->local || is_same_site(origin, abx_request_variable(req, "HTTP_HOST")) ||
-	    is_same_site(origin, abx_request_variable(req, "HTTP_X_FORWARDED_HOST")))
+	case ABX_ORIGIN_UNLISTED:
 		return 0;
-	return abx_err_set(err, ABX_E_ORIGIN,
-			   "Pages of this origin may not call the server while no token is set: list the origin in "
-			   "ABX_ALLOWED_ORIGINS, or set ABX_SERVER_TOKEN");
+	case ABX_ORIGIN_REFUSED:
+		break;
+	}
+	return abx_origin_refuse(err);
 }
 
 bool abx_origin_preflight(struct abx_request *req)

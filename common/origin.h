@@ -10,6 +10,13 @@
  */
 int abx_origin_check(struct abx_request *req, struct abx_err *err);
 
+/* Whether a page of `origin` (NULL: no page) may call; `host` and `forwarded_host` are the request's headers or NULL. */
+enum abx_origin { ABX_ORIGIN_UNLISTED, ABX_ORIGIN_LISTED, ABX_ORIGIN_REFUSED };
+enum abx_origin abx_origin_judge(const struct abx_policy *policy, const char *origin, const char *host, const char *forwarded_host);
+
+/* The words of a refusal: ABX_E_ORIGIN. Returns -1. */
+int abx_origin_refuse(struct abx_err *err);
+
 /* Whether the request is a preflight of a listed origin; then its headers were added and the answer is 204. */
 bool abx_origin_preflight(struct abx_request *req);
 

@@ -141,8 +141,7 @@ static int fail_start(const struct abx_start *start, int os_errno, struct abx_er
 	return fail_program(err, os_errno, start->argv[0]);
 }
 
-/* The kernel's choice, when memory runs out, falls on the child before the server. Best effort: a child that is another user's keeps its own. */
-static void raise_oom_score(pid_t pid)
+void abx_child_raise_oom_score(pid_t pid)
 {
 	char path[48];
 
@@ -168,7 +167,7 @@ static int child_adopt(struct abx_child *child, struct abx_err *err)
 			;
 		return abx_err_errno(err, why, "Cannot watch the child");
 	}
-	raise_oom_score(child->pid);
+	abx_child_raise_oom_score(child->pid);
 	return 0;
 }
 

@@ -34,6 +34,9 @@ struct abx_child {
  */
 int abx_child_start(const struct abx_start *start, struct abx_child *ret_child, struct abx_err *err);
 
+/* The kernel's choice, when memory runs out, falls on the child before the server. Best effort: a child that is another user's keeps its own. */
+void abx_child_raise_oom_score(pid_t pid);
+
 /* Whether the child has ended, reaped or not. */
 bool abx_child_has_ended(const struct abx_child *child);
 

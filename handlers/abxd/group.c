@@ -70,10 +70,10 @@ static struct abx_responder *free_responder(struct abx_server *server)
 	return NULL;
 }
 
-static pid_t spawn_program(struct abx_server *server, const struct abx_group_state *group, int control_fd)
+pid_t abx_spawn_program(const struct abx_server *server, const char *program, int listen_fd, int control_fd, int pty_fd)
 {
-	const char *slash = strrchr(group->program, '/');
-	abx_auto_free char *name = strdup(slash ? slash + 1 : group->program);
+	const char *slash = strrchr(program, '/');
+	abx_auto_free char *name = strdup(slash ? slash + 1 : program);
 	char *argv[] = { name, NULL };
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attr;
@@ -93,14 +93,16 @@ static pid_t spawn_program(struct abx_server *server, const struct abx_group_sta
 	posix_spawnattr_setsigmask(&attr, &none);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
 	/* Our own descriptors are all above these numbers (main.c), so none is overwritten before it is copied. */
-	rc = posix_spawn_file_actions_adddup2(&files, group->listen_fd, ABX_FD_LISTEN);
+	rc = posix_spawn_file_actions_adddup2(&files, listen_fd, ABX_FD_LISTEN);
 	rc |= posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
 	rc |= posix_spawn_file_actions_adddup2(&files, server->policy_fd, ABX_FD_POLICY);
 	rc |= posix_spawn_file_actions_adddup2(&files, server->board_fd, ABX_FD_BOARD);
 	rc |= posix_spawn_file_actions_adddup2(&files, control_fd, ABX_FD_CONTROL);
-	rc |= posix_spawn_file_actions_addclosefrom_np(&files, ABX_FD__END);
+	if (pty_fd >= 0)
+		rc |= posix_spawn_file_actions_adddup2(&files, pty_fd, ABX_FD_PTY);
+	rc |= posix_spawn_file_actions_addclosefrom_np(&files, pty_fd >= 0 ? ABX_FD__END : ABX_FD_PTY);
 	if (rc == 0) {
-		rc = posix_spawn(&pid, group->program, &files, &attr, argv, server->env);
+		rc = posix_spawn(&pid, program, &files, &attr, argv, server->env);
 		errno = rc;
 	}
 	posix_spawn_file_actions_destroy(&files);
@@ -120,7 +122,8 @@ static struct abx_responder *start_responder(struct abx_server *server, enum abx
 	}
 	abx_auto_fd int ours = ends[0];
 	abx_auto_fd int theirs = ends[1];
-	pid_t pid = spawn_program(server, &server->groups[group], theirs);
+	pid_t pid = abx_spawn_program(server, server->groups[group].program, server->groups[group].listen_fd, theirs,
+				      group == ABX_GROUP_TERMINAL ? server->ptyd.terminal_fd : -1);
 	if (pid < 0) {
 		abx_log(ABX_LOG_ERROR, "cannot start %s: %s", server->groups[group].program, strerror(errno));
 		return NULL;
@@ -328,10 +331,10 @@ void abx_groups_connection(struct abx_server *server, enum abx_group group)
 /* ---- deaths */
 
 /*
- * End the children that a dead responder has left. They are ours now (we are their subreaper), so a pid on the board is still theirs exactly if
+ * They are ours now (we are their subreaper), so a pid on the board is still theirs exactly if
  * it is a child of ours: nobody else reaps.
  */
-static void end_leftovers(struct abx_server *server, pid_t owner)
+void abx_groups_end_leftovers(struct abx_server *server, pid_t owner)
 {
 	for (size_t i = 0; i < ABX_BOARD_CHILDREN; i++) {
 		struct abx_board_child *child = &server->board->children[i];
@@ -368,7 +371,7 @@ bool abx_groups_died(struct abx_server *server, pid_t pid, int code, int status)
 
 	abx_describe_death(code, status, how, sizeof(how));
 	abx_log(expected ? ABX_LOG_DEBUG : ABX_LOG_ERROR, "%s (pid %d) %s", name, (int)pid, how);
-	end_leftovers(server, pid);
+	abx_groups_end_leftovers(server, pid);
 	forget_peer(server->board, pid);
 	abx_rates_forget(&server->board->rates, pid);
 	abx_server_unwatch(server, responder->control_fd);
@@ -482,7 +485,7 @@ void abx_groups_check_base(struct abx_server *server)
 
 bool abx_groups_kill(struct abx_server *server, int sig)
 {
-	bool any = false;
+	bool any = abx_ptyd_kill(server, sig);
 
 	for (size_t i = 0; i < ABX_RESPONDERS; i++) {
 		if (server->responders[i].state == ABX_RESPONDER_NONE)
@@ -518,16 +521,12 @@ char *abx_group_program_name(enum abx_group group)
 	return name;
 }
 
-/* Beside our own program in a build directory, else where they are installed. NULL: nowhere. */
-static char *find_program(enum abx_group group)
+char *abx_find_program(const char *name)
 {
-	abx_auto_free char *name = abx_group_program_name(group);
 	char self[PATH_MAX];
 	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	char *path = NULL;
 
-	if (!name)
-		return NULL;
 	self[len > 0 ? len : 0] = '\0';
 	char *slash = strrchr(self, '/');
 	if (slash) {
@@ -551,9 +550,10 @@ int abx_groups_open(struct abx_server *server, struct abx_err *err)
 	for (enum abx_group g = 0; g < ABX_GROUP__COUNT; g++) {
 		struct abx_group_state *state = &server->groups[g];
 
-		state->program = find_program(g);
+		abx_auto_free char *name = abx_group_program_name(g);
+
+		state->program = name ? abx_find_program(name) : NULL;
 		if (!state->program) {
-			abx_auto_free char *name = abx_group_program_name(g);
 			if (g == ABX_GROUP_CORE)
 				return abx_err_set(err, ABX_E_INTERNAL, "the program %s is not installed in %s",
 						   name ? name : "", ABX_LIBEXECDIR);

@@ -171,7 +171,8 @@ int main(int argc, char **argv)
 {
 	static struct abx_server server = { .report_fd = -1, .board_fd = -1, .policy_fd = -1,
 					    .dir = { .fd = -1, .spool_fd = -1, .web_uid = (uid_t)-1, .web_gid = (gid_t)-1 },
-					    .web = { .listen_fd = -1, .log_fd = -1, .probe_fd = -1 } };
+					    .web = { .listen_fd = -1, .log_fd = -1, .probe_fd = -1 },
+					    .ptyd = { .listen_fd = -1, .fd = -1, .terminal_fd = -1, .control_fd = -1 } };
 	struct options options = { .port = -1 };
 	struct abx_err err = ABX_ERR_INIT;
 	int status = parse_options(argc, argv, &options);

@@ -81,6 +81,7 @@ static int publish(struct abx_server *server, struct abx_document *document, str
 	replace_fd(&server->policy_fd, fd);
 	abx_policy_free(server->policy);
 	server->policy = policy;
+	abx_ptyd_follow(server, policy);
 	if (server->document != document)
 		abx_document_free(server->document);
 	server->document = document;
@@ -184,6 +185,7 @@ void abx_server_reload_policy(struct abx_server *server)
 	abx_log(ABX_LOG_INFO, "the policy was read again (revision %s)", server->policy->revision);
 	for (enum abx_group g = 0; g < ABX_GROUP__COUNT; g++)
 		abx_group_reload(server, g);
+	abx_ptyd_reload(server);
 }
 
 void abx_server_reload_failed(struct abx_server *server, const char *what)

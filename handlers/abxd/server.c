@@ -156,7 +156,8 @@ static void reap(struct abx_server *server)
 
 		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0)
 			return;
-		if (!abx_groups_died(server, info.si_pid, info.si_code, info.si_status))
+		if (!abx_groups_died(server, info.si_pid, info.si_code, info.si_status) &&
+		    !abx_ptyd_died(server, info.si_pid, info.si_code, info.si_status))
 			abx_web_died(server, info.si_pid, info.si_code, info.si_status);
 		waitpid(info.si_pid, NULL, 0);
 	}
@@ -248,6 +249,7 @@ int abx_server_run(struct abx_server *server)
 
 		abx_groups_tick(server, &deadline);
 		abx_web_tick(server, &deadline);
+		abx_ptyd_tick(server, &deadline);
 		if (server->stop_step == 0) {
 			report_if_ready(server, &deadline);
 			check_names(server, &deadline);
@@ -344,7 +346,8 @@ int abx_server_open(struct abx_server *server, struct abx_err *err)
 		return -1;
 	if (!server->peer_user && abx_web_open(server, err) < 0)
 		return -1;
-	if (abx_server_publish_policy(server, err) < 0 || make_base(server->policy->base_dir, err) < 0 || abx_groups_open(server, err) < 0)
+	if (abx_server_publish_policy(server, err) < 0 || make_base(server->policy->base_dir, err) < 0 ||
+	    abx_groups_open(server, err) < 0 || abx_ptyd_open(server, err) < 0)
 		return -1;
 	server->check_ms = abx_clock_ms() + CHECK_MS;
 	abx_groups_check_base(server);
@@ -365,6 +368,7 @@ void abx_server_close(struct abx_server *server)
 	for (size_t g = 0; g < ABX_GROUP__COUNT; g++)
 		free(server->groups[g].program);
 	free(server->web.program);
+	free(server->ptyd.program);
 	free(server->env);
 	free(server->reload_error);
 	abx_policy_free(server->policy);

@@ -15,6 +15,7 @@
 #include "common/err.h"
 #include "policy/settings.h"
 
+struct abx_policy;
 struct abx_server;
 struct abx_document;
 struct abx_policy;
@@ -156,6 +157,37 @@ bool abx_groups_ready(const struct abx_server *server);
 /* The file name of a group's program, to be freed. NULL when out of memory. */
 char *abx_group_program_name(enum abx_group group);
 
+/* A program beside our own, as in a build directory, else where they are installed; to be freed. NULL: nowhere. */
+char *abx_find_program(const char *name);
+
+/* Start a responder with the descriptors of enum abx_supervised_fd; `pty_fd` may be -1. Returns its pid, or -1 with errno. */
+pid_t abx_spawn_program(const struct abx_server *server, const char *program, int listen_fd, int control_fd, int pty_fd);
+
+/* End the children that a dead responder has left; it is not reaped yet. */
+void abx_groups_end_leftovers(struct abx_server *server, pid_t owner);
+
+/* ---- ptyd.c: the pty daemon */
+
+struct abx_ptyd {
+	char *program; /* NULL: not installed */
+	bool wanted;   /* an endpoint of terminal is on */
+	int listen_fd; /* the pty port; -1: closed */
+	int fd, terminal_fd; /* the ends of the pair by which abx-terminal asks it */
+	pid_t pid;     /* 0: not running */
+	int control_fd;
+	struct abx_backoff backoff;
+};
+
+/* Find the program and take the port. */
+int abx_ptyd_open(struct abx_server *server, struct abx_err *err);
+
+/* Whether this policy wants it: looked at by abx_ptyd_open and abx_ptyd_reload. */
+void abx_ptyd_follow(struct abx_server *server, const struct abx_policy *policy);
+void abx_ptyd_reload(struct abx_server *server);
+bool abx_ptyd_died(struct abx_server *server, pid_t pid, int code, int status);
+void abx_ptyd_tick(struct abx_server *server, int64_t *deadline);
+bool abx_ptyd_kill(const struct abx_server *server, int sig);
+
 /* ---- web.c: lighttpd */
 
 /* Descriptors that lighttpd may have; as an ordinary user, the limit that we have if it is lower. */
@@ -175,6 +207,9 @@ struct abx_web {
 	int probe_fd;
 	int64_t probe_ms; /* when to ask for /health again */
 };
+
+/* Listen on a TCP port. Returns the descriptor or -1: ABX_E_CONFLICT when it is taken. */
+int abx_listen(const char *host, int port, struct abx_err *err);
 
 /* Find lighttpd and take the port. Fills in settings->port when it is 0. */
 int abx_web_open(struct abx_server *server, struct abx_err *err);
@@ -237,6 +272,7 @@ struct abx_server {
 	struct abx_responder responders[ABX_RESPONDERS];
 	struct abx_web web;
 	uint64_t trees; /* tells whether the directories that file_ops may touch are still the same; 0: not looked at yet */
+	struct abx_ptyd ptyd;
 	bool reported; /* ready, or failed */
 	int exit_status;
 	int64_t start_ms, check_ms;

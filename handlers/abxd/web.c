@@ -78,30 +78,37 @@ static int describe_socket(struct abx_web *web)
 	return 0;
 }
 
+int abx_listen(const char *host, int port, struct abx_err *err)
+{
+	struct addrinfo hints = { .ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM }, *found = NULL;
+	char service[8];
+
+	snprintf(service, sizeof(service), "%d", port);
+	int rc = getaddrinfo(host, service, &hints, &found);
+	if (rc != 0)
+		return abx_err_set(err, ABX_E_VALUE, "ABX_SERVER_HOST: cannot resolve %s: %s", host, gai_strerror(rc));
+	int fd = listen_on(found), saved = errno;
+	freeaddrinfo(found);
+	if (fd < 0 && saved == EADDRINUSE)
+		return abx_err_set(err, ABX_E_CONFLICT, "port %d on %s is already taken", port, host);
+	if (fd < 0)
+		return abx_err_errno(err, saved, "cannot listen on %s port %d", host, port);
+	return fd;
+}
+
 int abx_web_open(struct abx_server *server, struct abx_err *err)
 {
 	struct abx_web *web = &server->web;
-	struct addrinfo hints = { .ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM }, *found = NULL;
-	char port[8];
 
 	web->program = find_lighttpd();
 	if (!web->program)
 		return abx_err_set(err, ABX_E_INTERNAL,
 				   "lighttpd was not found: install it, or use --no-lighttpd with a web server of your own");
-	snprintf(port, sizeof(port), "%d", server->settings.port);
-	int rc = getaddrinfo(server->settings.host, port, &hints, &found);
-	if (rc != 0)
-		return abx_err_set(err, ABX_E_VALUE, "ABX_SERVER_HOST: cannot resolve %s: %s", server->settings.host,
-				   gai_strerror(rc));
-	web->listen_fd = listen_on(found);
-	int saved = errno;
-	freeaddrinfo(found);
-	if (web->listen_fd < 0 && saved == EADDRINUSE)
-		return abx_err_set(err, ABX_E_CONFLICT, "port %s on %s is already taken", port, server->settings.host);
+	web->listen_fd = abx_listen(server->settings.host, server->settings.port, err);
 	if (web->listen_fd < 0)
-		return abx_err_errno(err, saved, "cannot listen on %s port %s", server->settings.host, port);
+		return -1;
 	if (describe_socket(web) < 0)
-		return abx_err_errno(err, errno, "cannot listen on %s port %s", server->settings.host, port);
+		return abx_err_errno(err, errno, "cannot listen on %s port %d", server->settings.host, server->settings.port);
 	server->settings.port = web->port;
 	return 0;
 }

@@ -1,6 +1,8 @@
 /* The terminal group: pty sessions; the WebSocket itself is the pty daemon's. */
 #include "handlers/tables.h"
 
+#include "handlers/terminal/handlers.h"
+
 static const struct abx_arg create_args[] = {
 	{ "shell", ABX_ARG_STRING, false, "\"/bin/bash\"" },
 	{ "cols", ABX_ARG_INT, false, "80" },
@@ -26,7 +28,7 @@ const struct abx_endpoint abx_rows_terminal[] = {
 		.path = "/pty/sessions",
 		.summary = "Open a terminal session.",
 		ABX_ARGS(create_args),
-		.flags = ABX_EP_PLANNED,
+		.fn = h_pty_create,
 	},
 	{
 		.id = "pty_list",
@@ -34,7 +36,7 @@ const struct abx_endpoint abx_rows_terminal[] = {
 		.method = ABX_GET,
 		.path = "/pty/sessions",
 		.summary = "Terminal sessions.",
-		.flags = ABX_EP_PLANNED,
+		.fn = h_pty_list,
 	},
 	{
 		.id = "pty_get",
@@ -42,7 +44,7 @@ const struct abx_endpoint abx_rows_terminal[] = {
 		.method = ABX_GET,
 		.path = "/pty/sessions/{id}",
 		.summary = "One terminal session.",
-		.flags = ABX_EP_PLANNED,
+		.fn = h_pty_get,
 	},
 	{
 		.id = "pty_resize",
@@ -51,7 +53,7 @@ const struct abx_endpoint abx_rows_terminal[] = {
 		.path = "/pty/sessions/{id}/resize",
 		.summary = "Change the size of a terminal.",
 		ABX_ARGS(resize_args),
-		.flags = ABX_EP_PLANNED,
+		.fn = h_pty_resize,
 	},
 	{
 		.id = "pty_delete",
@@ -59,7 +61,7 @@ const struct abx_endpoint abx_rows_terminal[] = {
 		.method = ABX_DELETE,
 		.path = "/pty/sessions/{id}",
 		.summary = "End a terminal session.",
-		.flags = ABX_EP_PLANNED,
+		.fn = h_pty_delete,
 	},
 	{
 		.id = "pty_connect",
@@ -68,7 +70,7 @@ const struct abx_endpoint abx_rows_terminal[] = {
 		.path = "/pty",
 		.summary = "The WebSocket of a terminal session.",
 		ABX_ARGS(connect_args),
-		.flags = ABX_EP_STREAM | ABX_EP_PLANNED,
+		.flags = ABX_EP_STREAM,
 	},
 };
 
