@@ -13,6 +13,8 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "common/spawn_internal.h"
+
 /* Variables of the caller that are left out: they would have the shell load code before it is one. */
 static const char *const refused[] = { "LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES" };
 
