@@ -34,8 +34,8 @@ static const struct language languages[] = {
 		.program = "node",
 		.option = "-e",
 		.package = "nodejs",
-		.loader = "require('vm').runInThisContext(require('fs').readFileSync(0, 'utf8'), {filename: '[eval]', "
-			  "importModuleDynamically: require('vm').constants?.USE_MAIN_CONTEXT_DEFAULT_LOADER})",
+		/* Called by another name, eval works in the global scope. */
+		.loader = "(0, eval)(require('fs').readFileSync(0, 'utf8'))",
 		.takes_options = true,
 	},
 	{
