@@ -7,7 +7,10 @@
 
 #include "common/auto.h"
 
-/* One string of an argument list or environment, its NUL included, has room in so many pages (MAX_ARG_STRLEN, execve(2)). */
+/*
+ * One string of an argument list or environment, its NUL included, has room in so many pages (MAX_ARG_STRLEN,
+ * execve(2)).
+ */
 #define STRING_PAGES 32
 
 /* Every start of a child looks each of them up. */
@@ -68,21 +71,24 @@ static int check_new(const char *vars, size_t len, struct abx_err *err)
 		size_t size = strlen(at) + 1;
 
 		if (size > max)
-			return abx_err_set(err, ABX_E_TOO_LARGE, "The variable '%.*s' has %zu bytes with its name; the system takes %zu",
+			return abx_err_set(err, ABX_E_TOO_LARGE,
+					   "The variable '%.*s' has %zu bytes with its name; the system takes %zu",
 					   (int)strcspn(at, "="), at, size - 1, max - 1);
 	}
 	return 0;
 }
 
 /* Those of `old` that have no successor in `vars`, and then `vars`. */
-static int merge(const char *old, size_t old_len, const char *vars, size_t len, struct abx_strbuf *out, struct abx_err *err)
+static int merge(const char *old, size_t old_len, const char *vars, size_t len, struct abx_strbuf *out,
+		 struct abx_err *err)
 {
 	for (const char *at = old; at < old + old_len; at += strlen(at) + 1)
 		if (!find_name(vars, len, at))
 			abx_strbuf_add(out, at, strlen(at) + 1);
 	abx_strbuf_add(out, vars, len);
 	if (out->failed)
-		return abx_err_set(err, ABX_E_TOO_LARGE, "All variables together would take more than %zu bytes", out->max);
+		return abx_err_set(err, ABX_E_TOO_LARGE, "All variables together would take more than %zu bytes",
+				   out->max);
 	if (count(out->buf, out->len) > VARIABLES_MAX)
 		return abx_err_set(err, ABX_E_TOO_LARGE, "There would be more than %d variables", VARIABLES_MAX);
 	return 0;

@@ -4,7 +4,10 @@
 
 #include "common/strbuf.h"
 
-/* Append the content of `path`, up to the buffer's ceiling. 0, or -1 with errno (EFBIG: there is more). Never for a path that a request names. */
+/*
+ * Append the content of `path`, up to the buffer's ceiling. 0, or -1 with errno (EFBIG: there is more). Never for a
+ * path that a request names.
+ */
 int abx_proc_file_read(const char *path, struct abx_strbuf *out);
 
 #endif

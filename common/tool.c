@@ -6,7 +6,8 @@
 
 #include "common/utf8.h"
 
-int abx_tool_run(const struct abx_request *req, const struct abx_tool *tool, struct abx_spawn_result *ret_result, struct abx_err *err)
+int abx_tool_run(const struct abx_request *req, const struct abx_tool *tool, struct abx_spawn_result *ret_result,
+		 struct abx_err *err)
 {
 	abx_auto_fd int root_fd = tool->cwd_fd < 0 ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 	abx_auto_result struct abx_spawn_result result = ABX_SPAWN_RESULT_INIT;

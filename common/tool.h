@@ -14,15 +14,20 @@ struct abx_tool {
 };
 
 /*
- * Run it to its end; the output is kept byte for byte. 0: it ended by itself, whatever its exit code, and the caller releases *ret_result. -1: ABX_E_ERRNO with ENOENT
- * when there is no such program, ABX_E_TIMEOUT, ABX_E_GONE when the client left, ABX_E_UNAVAILABLE when the server stops, or what abx_spawn_run says.
+ * Run it to its end; the output is kept byte for byte. 0: it ended by itself, whatever its exit code, and the caller
+ * releases *ret_result. -1: ABX_E_ERRNO with ENOENT when there is no such program, ABX_E_TIMEOUT, ABX_E_GONE when the
+ * client left, ABX_E_UNAVAILABLE when the server stops, or what abx_spawn_run says. /
  */
-int abx_tool_run(const struct abx_request *req, const struct abx_tool *tool, struct abx_spawn_result *ret_result, struct abx_err *err);
+int abx_tool_run(const struct abx_request *req, const struct abx_tool *tool, struct abx_spawn_result *ret_result,
+		 struct abx_err *err);
 
 /* Whether `err` says that a program is not installed. */
 bool abx_tool_is_missing(const struct abx_err *err);
 
-/* The last line of what a failed program wrote to its standard error, without what is blank at its ends: for a message. Appends "no message" if there is none. */
+/*
+ * The last line of what a failed program wrote to its standard error, without what is blank at its ends: for a
+ * message. Appends "no message" if there is none.
+ */
 void abx_tool_last_line(const struct abx_spawn_result *result, struct abx_strbuf *out);
 
 #endif

@@ -48,7 +48,8 @@ int abx_workdir_make(const char *run_dir, struct abx_workdir *ret_dir, struct ab
 	return 0;
 }
 
-int abx_workdir_write(const struct abx_workdir *dir, const char *name, const char *text, size_t len, struct abx_err *err)
+int abx_workdir_write(const struct abx_workdir *dir, const char *name, const char *text, size_t len,
+		      struct abx_err *err)
 {
 	abx_auto_fd int fd = openat(dir->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 

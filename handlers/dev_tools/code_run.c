@@ -14,9 +14,13 @@ static const char security_note[] = "Security relies on container isolation, not
 
 struct language {
 	const char *name, *program, *option, *package;
-	/* Given with the option in place of code that is too long for an argument: reads the code from standard input and runs it as if it had been given. */
+	/*
+	 * Given with the option in place of code that is too long for an argument: reads the code from standard input
+	 * and runs it as if it had been given.
+	 */
 	const char *loader;
-	bool takes_options; /* code that begins with a dash would be taken for one more option; a blank before it changes nothing */
+	/* Code that begins with a dash would be taken for one more option; a blank before it changes nothing. */
+	bool takes_options;
 };
 
 static const struct language languages[] = {
@@ -34,8 +38,8 @@ static const struct language languages[] = {
 		.program = "node",
 		.option = "-e",
 		.package = "nodejs",
-		.loader = "require('vm').runInThisContext(require('fs').readFileSync(0, 'utf8'), {filename: '[eval]', "
-			  "importModuleDynamically: require('vm').constants?.USE_MAIN_CONTEXT_DEFAULT_LOADER})",
+		/* Called by another name, eval works in the global scope. */
+		.loader = "(0, eval)(require('fs').readFileSync(0, 'utf8'))",
 		.takes_options = true,
 	},
 	{
@@ -61,14 +65,15 @@ static char *make_argument(const struct language *language, const char *code, si
 {
 	char *text = NULL;
 
-	if (asprintf(&text, "%s%.*s", language->takes_options && len > 0 && *code == '-' ? " " : "", (int)len, code) < 0)
+	if (asprintf(&text, "%s%.*s", language->takes_options && len > 0 && *code == '-' ? " " : "", (int)len, code) <
+	    0)
 		return NULL;
 	return text;
 }
 
 /* Run `code` as an argument, or through the loader. */
-static int run_as(struct abx_request *req, const struct language *language, const char *code, size_t len, bool as_argument,
-		  struct abx_spawn_result *result, struct abx_err *err)
+static int run_as(struct abx_request *req, const struct language *language, const char *code, size_t len,
+		  bool as_argument, struct abx_spawn_result *result, struct abx_err *err)
 {
 	abx_auto_free char *program = strdup(language->program), *option = strdup(language->option);
 	abx_auto_free char *text = as_argument ? make_argument(language, code, len) : strdup(language->loader);
@@ -101,7 +106,8 @@ static int explain(const struct language *language, struct abx_err *err)
 		err->kind = ABX_E_DEADLINE;
 	if (err->kind != ABX_E_ERRNO || err->os_errno != ENOENT)
 		return -1;
-	abx_err_errno(err, ENOENT, "The runtime of %s is not installed: there is no '%s' on PATH. Install the package %s",
+	abx_err_errno(err, ENOENT,
+		      "The runtime of %s is not installed: there is no '%s' on PATH. Install the package %s",
 		      language->name, language->program, language->package);
 	return -1;
 }

@@ -25,13 +25,16 @@ static int add_up(const struct abx_spawn_result *numbers, struct stats *stats, s
 		stats->deletions += file.deletions > 0 ? file.deletions : 0;
 	}
 	if (more < 0)
-		return abx_err_set(err, ABX_E_GIT, "git diff printed what cannot be understood, or more than %zu bytes of numbers", NUMBERS_MAX);
+		return abx_err_set(err, ABX_E_GIT,
+				   "git diff printed what cannot be understood, or more than %zu bytes of numbers",
+				   NUMBERS_MAX);
 	return 0;
 }
 
 /*
- * How many files a whole diff is of. git has numbers also of a binary file that was touched and has not changed, since it is not to write what it found into the
- * index; the diff does not show such a file. Lines of files begin with a sign, so what looks like a header is one.
+ * How many files a whole diff is of. git has numbers also of a binary file that was touched and has not changed,
+ * since it is not to write what it found into the index; the diff does not show such a file. Lines of files begin
+ * with a sign, so what looks like a header is one. /
  */
 static int64_t count_files(const struct abx_strbuf *diff)
 {
@@ -65,8 +68,8 @@ static void write_diff(struct abx_json_writer *jw, const struct abx_spawn_result
 	jw->out->failed |= text.failed;
 }
 
-static int answer(struct abx_request *req, const struct abx_spawn_result *numbers, const struct abx_spawn_result *diff, size_t max,
-		  struct abx_err *err)
+static int answer(struct abx_request *req, const struct abx_spawn_result *numbers, const struct abx_spawn_result *diff,
+		  size_t max, struct abx_err *err)
 {
 	/* Every byte of the diff may have to be escaped. */
 	abx_auto_strbuf struct abx_strbuf body = ABX_STRBUF_INIT_MAX(max * 6 + 4096);
@@ -118,8 +121,8 @@ static int exclude(const struct git_text *name, struct excludes *excludes, struc
 }
 
 /* Of changed files that the policy denies nothing is shown. */
-static int exclude_hidden(const struct abx_request *req, const struct git_repo *repo, const struct abx_spawn_result *numbers,
-			  struct excludes *excludes, struct abx_err *err)
+static int exclude_hidden(const struct abx_request *req, const struct git_repo *repo,
+			  const struct abx_spawn_result *numbers, struct excludes *excludes, struct abx_err *err)
 {
 	struct git_text rest = { numbers->out.buf, numbers->out.len };
 	struct git_numstat file;
@@ -133,11 +136,13 @@ static int exclude_hidden(const struct abx_request *req, const struct git_repo *
 	return 0;
 }
 
-static int run_diff(struct abx_request *req, const struct git_repo *repo, const char *const *format, const struct excludes *excludes,
-		    size_t max_output, struct abx_spawn_result *result, struct abx_err *err)
+static int run_diff(struct abx_request *req, const struct git_repo *repo, const char *const *format,
+		    const struct excludes *excludes, size_t max_output, struct abx_spawn_result *result,
+		    struct abx_err *err)
 {
 	static const char *const always[] = {
-		"diff", "--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short", "--ignore-submodules=dirty",
+		"diff",       "--no-ext-diff",     "--no-textconv",
+		"--no-color", "--submodule=short", "--ignore-submodules=dirty",
 	};
 	abx_auto_free const char **args = calloc(ABX_N(always) + excludes->n + 8, sizeof(*args));
 	const char *file = abx_arg_string(req, "file");

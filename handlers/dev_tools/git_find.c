@@ -31,7 +31,8 @@ static char *join(const char *dir, const char *path)
 }
 
 /* Resolve `path`, taken from `dir`. 1, or 0: nothing is there, or -1. */
-static int look(const struct abx_roots *roots, const char *dir, const char *path, struct abx_path *ret_path, struct abx_err *err)
+static int look(const struct abx_roots *roots, const char *dir, const char *path, struct abx_path *ret_path,
+		struct abx_err *err)
 {
 	abx_auto_free char *joined = join(dir, path);
 
@@ -73,8 +74,8 @@ static int read_small(const struct abx_path *path, struct abx_strbuf *out, struc
 }
 
 /* The directory that a file names behind `key`, taken from `dir`. */
-static int follow(const struct abx_roots *roots, const struct abx_path *file, const char *key, const char *dir, char **ret_dir,
-		  struct abx_err *err)
+static int follow(const struct abx_roots *roots, const struct abx_path *file, const char *key, const char *dir,
+		  char **ret_dir, struct abx_err *err)
 {
 	abx_auto_strbuf struct abx_strbuf text = ABX_STRBUF_INIT_MAX(SMALL_FILE);
 	abx_auto_path struct abx_path target = ABX_PATH_INIT;
@@ -143,8 +144,8 @@ static bool is_below(const char *tree, const char *path)
 	return strncmp(tree, path, len) == 0 && (path[len] == '/' || !path[len]);
 }
 
-int git_find(const struct abx_roots *roots, const char *start, char **ret_work_tree, char **ret_git_dir, char **ret_common_dir,
-	     struct abx_err *err)
+int git_find(const struct abx_roots *roots, const char *start, char **ret_work_tree, char **ret_git_dir,
+	     char **ret_common_dir, struct abx_err *err)
 {
 	abx_auto_free char *dir = strdup(start), *git_dir = NULL;
 	int there;
@@ -166,7 +167,9 @@ int git_find(const struct abx_roots *roots, const char *start, char **ret_work_t
 	if (there < 0)
 		return -1;
 	if (!there)
-		return abx_err_set(err, ABX_E_GIT, "not a git repository (nor any of the parent directories that are allowed): %s", start);
+		return abx_err_set(err, ABX_E_GIT,
+				   "not a git repository (nor any of the parent directories that are allowed): %s",
+				   start);
 	if (is_below(git_dir, start))
 		return abx_err_set(err, ABX_E_GIT, "this operation must be run in a work tree: %s", start);
 	if (common_dir_of(roots, git_dir, ret_common_dir, err) < 0)
@@ -176,10 +179,12 @@ int git_find(const struct abx_roots *roots, const char *start, char **ret_work_t
 	return 0;
 }
 
-static int check_alternates(const struct abx_roots *roots, const char *objects, int depth, int *left, struct abx_err *err);
+static int check_alternates(const struct abx_roots *roots, const char *objects, int depth, int *left,
+			    struct abx_err *err);
 
 /* One object directory that another one names. */
-static int check_alternate(const struct abx_roots *roots, const char *objects, const char *named, int depth, int *left, struct abx_err *err)
+static int check_alternate(const struct abx_roots *roots, const char *objects, const char *named, int depth, int *left,
+			   struct abx_err *err)
 {
 	abx_auto_free char *path = NULL;
 	int there;
@@ -191,7 +196,8 @@ static int check_alternate(const struct abx_roots *roots, const char *objects, c
 }
 
 /* git reads objects also from the directories that are listed in a file, and so on. */
-static int check_alternates(const struct abx_roots *roots, const char *objects, int depth, int *left, struct abx_err *err)
+static int check_alternates(const struct abx_roots *roots, const char *objects, int depth, int *left,
+			    struct abx_err *err)
 {
 	abx_auto_path struct abx_path file = ABX_PATH_INIT;
 	abx_auto_strbuf struct abx_strbuf text = ABX_STRBUF_INIT_MAX(SMALL_FILE);
@@ -231,7 +237,8 @@ static int check_shared_indexes(const struct abx_roots *roots, const char *git_d
 	while ((entry = readdir(names))) {
 		abx_auto_free char *resolved = NULL;
 
-		if (strncmp(entry->d_name, "sharedindex.", 12) == 0 && git_inside(roots, git_dir, entry->d_name, &resolved, err) < 0)
+		if (strncmp(entry->d_name, "sharedindex.", 12) == 0 &&
+		    git_inside(roots, git_dir, entry->d_name, &resolved, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -240,7 +247,8 @@ static int check_shared_indexes(const struct abx_roots *roots, const char *git_d
 int git_check_inside(const struct abx_roots *roots, const char *git_dir, const char *common_dir, struct abx_err *err)
 {
 	static const char *const own[] = { "HEAD", "index" };
-	static const char *const common[] = { "config", "packed-refs", "refs", "refs/heads", "info", "info/exclude", "info/attributes", "shallow" };
+	static const char *const common[] = { "config",       "packed-refs",     "refs",   "refs/heads", "info",
+					      "info/exclude", "info/attributes", "shallow" };
 	abx_auto_free char *objects = NULL;
 	int left = ALTERNATES_MAX;
 

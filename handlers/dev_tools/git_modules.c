@@ -36,7 +36,8 @@ static const char *setting(const struct abx_strbuf *settings, const char *name, 
 	for (const char *at = settings->buf, *end = at + settings->len; at < end; at += strlen(at) + 1) {
 		const char *key_name = at + strlen(section), *newline = strchr(at, '\n');
 
-		if (!newline || strncmp(at, section, strlen(section)) != 0 || (size_t)(newline - key_name) != name_len + 1 + strlen(what))
+		if (!newline || strncmp(at, section, strlen(section)) != 0 ||
+		    (size_t)(newline - key_name) != name_len + 1 + strlen(what))
 			continue;
 		if (memcmp(key_name, name, name_len) == 0 && key_name[name_len] == '.' &&
 		    strncmp(key_name + name_len + 1, what, strlen(what)) == 0)
@@ -46,13 +47,15 @@ static const char *setting(const struct abx_strbuf *settings, const char *name, 
 }
 
 /* Note the submodule whose path the setting at `record` names, if it is to be looked at. */
-static int add_module(const struct abx_strbuf *settings, const char *record, struct git_modules *modules, struct abx_err *err)
+static int add_module(const struct abx_strbuf *settings, const char *record, struct git_modules *modules,
+		      struct abx_err *err)
 {
 	const char *newline = strchr(record, '\n'), *name = record + strlen("submodule."), *ignore;
 	size_t key_len = newline ? (size_t)(newline - record) : 0;
 	struct git_module *grown;
 
-	if (strncmp(record, "submodule.", 10) != 0 || key_len < 16 || strncmp(newline - 5, ".path", 5) != 0 || !newline[1])
+	if (strncmp(record, "submodule.", 10) != 0 || key_len < 16 || strncmp(newline - 5, ".path", 5) != 0 ||
+	    !newline[1])
 		return 0;
 	ignore = setting(settings, name, key_len - 15, "ignore");
 	if (ignore && (strcmp(ignore, "all") == 0 || strcmp(ignore, "dirty") == 0))
@@ -70,7 +73,8 @@ static int add_module(const struct abx_strbuf *settings, const char *record, str
 	return grown[modules->n++].path ? 0 : out_of_memory(err);
 }
 
-static int find_modules(struct abx_request *req, const struct git_repo *repo, struct git_modules *modules, struct abx_err *err)
+static int find_modules(struct abx_request *req, const struct git_repo *repo, struct git_modules *modules,
+			struct abx_err *err)
 {
 	abx_auto_result struct abx_spawn_result result = ABX_SPAWN_RESULT_INIT;
 	int there = git_read_config(req, repo, repo->work_tree, ".gitmodules", &result, err);
@@ -100,7 +104,8 @@ static void free_list(char ***list)
 }
 
 /* Which of them the index has: .gitmodules may name anything. */
-static int know_modules(struct abx_request *req, const struct git_repo *repo, struct git_modules *modules, struct abx_err *err)
+static int know_modules(struct abx_request *req, const struct git_repo *repo, struct git_modules *modules,
+			struct abx_err *err)
 {
 	__attribute__((cleanup(free_list))) char **names = calloc(modules->n + 1, sizeof(*names));
 	abx_auto_free const char **args = calloc(modules->n + 6, sizeof(*args));
@@ -123,18 +128,21 @@ static int know_modules(struct abx_request *req, const struct git_repo *repo, st
 	return 0;
 }
 
-static int look_into(struct abx_request *req, const char *dir, bool ignore_untracked, int depth, bool *ret_dirty, struct abx_err *err);
+static int look_into(struct abx_request *req, const char *dir, bool ignore_untracked, int depth, bool *ret_dirty,
+		     struct abx_err *err);
 
-static int look_at_all(struct abx_request *req, const struct git_repo *repo, int depth, struct git_modules *modules, struct abx_err *err)
+static int look_at_all(struct abx_request *req, const struct git_repo *repo, int depth, struct git_modules *modules,
+		       struct abx_err *err)
 {
 	if (find_modules(req, repo, modules, err) < 0 || (modules->n > 0 && know_modules(req, repo, modules, err) < 0))
 		return -1;
 	for (size_t i = 0; i < modules->n; i++) {
 		struct git_module *module = &modules->at[i];
+		struct git_text name = { module->path, strlen(module->path) };
 		abx_auto_free char *dir = NULL, *git = NULL, *wanted = NULL;
 		int there;
 
-		if (!module->known || depth == DEPTH_MAX)
+		if (!module->known || depth == DEPTH_MAX || git_repo_hides(req, repo, &name))
 			continue;
 		if (asprintf(&wanted, "%s/%s", repo->work_tree, module->path) < 0) {
 			wanted = NULL;
@@ -154,7 +162,8 @@ static int look_at_all(struct abx_request *req, const struct git_repo *repo, int
 }
 
 /* Whether the repository of a submodule has changes. */
-static int look_into(struct abx_request *req, const char *dir, bool ignore_untracked, int depth, bool *ret_dirty, struct abx_err *err)
+static int look_into(struct abx_request *req, const char *dir, bool ignore_untracked, int depth, bool *ret_dirty,
+		     struct abx_err *err)
 {
 	abx_auto_result struct abx_spawn_result result = ABX_SPAWN_RESULT_INIT;
 	git_auto_modules struct git_modules modules = GIT_MODULES_INIT;
@@ -163,7 +172,8 @@ static int look_into(struct abx_request *req, const char *dir, bool ignore_untra
 	struct git_entry entry;
 	enum git_record record;
 
-	if (git_repo_open(req, dir, &repo, err) < 0 || git_run(req, &repo, git_status_args, OUTPUT_MAX, &result, err) < 0)
+	if (git_repo_open(req, dir, &repo, err) < 0 ||
+	    git_run(req, &repo, git_status_args, OUTPUT_MAX, &result, err) < 0)
 		return -1;
 	rest = (struct git_text){ result.out.buf, result.out.len };
 	while ((record = git_status_next(&rest, &entry)) == GIT_RECORD_ENTRY || record == GIT_RECORD_BRANCH)
@@ -178,7 +188,8 @@ static int look_into(struct abx_request *req, const char *dir, bool ignore_untra
 	return 0;
 }
 
-int git_modules_look(struct abx_request *req, const struct git_repo *repo, struct git_modules *ret_modules, struct abx_err *err)
+int git_modules_look(struct abx_request *req, const struct git_repo *repo, struct git_modules *ret_modules,
+		     struct abx_err *err)
 {
 	git_auto_modules struct git_modules modules = GIT_MODULES_INIT;
 

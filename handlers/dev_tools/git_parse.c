@@ -5,8 +5,9 @@
 const char *git_state_name(enum git_state state)
 {
 	static const char *const names[] = {
-		[GIT_MODIFIED] = "modified", [GIT_ADDED] = "added",	  [GIT_DELETED] = "deleted",	 [GIT_RENAMED] = "renamed",
-		[GIT_COPIED] = "copied",     [GIT_UNMERGED] = "unmerged", [GIT_UNTRACKED] = "untracked",
+		[GIT_MODIFIED] = "modified",   [GIT_ADDED] = "added",   [GIT_DELETED] = "deleted",
+		[GIT_RENAMED] = "renamed",     [GIT_COPIED] = "copied", [GIT_UNMERGED] = "unmerged",
+		[GIT_UNTRACKED] = "untracked",
 	};
 
 	return names[state];
@@ -43,8 +44,8 @@ static bool begins(const struct git_text *text, const char *with)
 }
 
 /*
- * Two letters, of the index and of the working tree, become one state: what is not there any more is deleted, what was not there before is added, and the rest
- * (contents, mode, type) is modified.
+ * Two letters, of the index and of the working tree, become one state: what is not there any more is deleted, what
+ * was not there before is added, and the rest (contents, mode, type) is modified. /
  */
 static enum git_state state_of(char index, char tree)
 {
@@ -86,7 +87,9 @@ static bool parse_renamed(struct git_text record, struct git_text *rest, struct 
 		return false;
 	if (!take_until(rest, '\0', &original) || original.len == 0)
 		return false;
-	*entry = (struct git_entry){ .state = *score.data == 'R' ? GIT_RENAMED : GIT_COPIED, .path = record, .original = original };
+	*entry = (struct git_entry){ .state = *score.data == 'R' ? GIT_RENAMED : GIT_COPIED,
+				     .path = record,
+				     .original = original };
 	return true;
 }
 
@@ -172,8 +175,8 @@ int git_numstat_next(struct git_text *rest, struct git_numstat *ret_file)
 		return -1;
 	file.path = record;
 	/* A rename has an empty name here, and then both names. */
-	if (record.len == 0 && (!take_until(rest, '\0', &file.original) || !take_until(rest, '\0', &file.path) || file.original.len == 0 ||
-				file.path.len == 0))
+	if (record.len == 0 && (!take_until(rest, '\0', &file.original) || !take_until(rest, '\0', &file.path) ||
+				file.original.len == 0 || file.path.len == 0))
 		return -1;
 	*ret_file = file;
 	return 1;

@@ -1,4 +1,7 @@
-/* What git prints for programs: `status --porcelain=v2 -z` and `diff --numstat -z`. Names are whatever bytes the file system has. */
+/*
+ * What git prints for programs: `status --porcelain=v2 -z` and `diff --numstat -z`. Names are whatever bytes the file
+ * system has.
+ */
 #ifndef ABX_GIT_PARSE_H
 #define ABX_GIT_PARSE_H
 
@@ -38,7 +41,10 @@ enum git_record {
 	GIT_RECORD_BROKEN /* not what git prints, or cut off */
 };
 
-/* Take the next record off the front of `rest`, which is the output of git status with --branch. Headers that say nothing of the branch are skipped. */
+/*
+ * Take the next record off the front of `rest`, which is the output of git status with --branch. Headers that say
+ * nothing of the branch are skipped.
+ */
 enum git_record git_status_next(struct git_text *rest, struct git_entry *ret_entry);
 
 /* One file of `git diff --numstat -z`. */
@@ -47,7 +53,10 @@ struct git_numstat {
 	struct git_text path, original;
 };
 
-/* Take the next file off the front of `rest`. 1; 0 at the end, which is an empty record or the end of the text; -1 for what git does not print. */
+/*
+ * Take the next file off the front of `rest`. 1; 0 at the end, which is an empty record or the end of the text; -1
+ * for what git does not print.
+ */
 int git_numstat_next(struct git_text *rest, struct git_numstat *ret_file);
 
 #endif

@@ -47,10 +47,12 @@ static double seconds_left(const struct abx_request *req)
 
 static int too_long(const struct abx_request *req, struct abx_err *err)
 {
-	return abx_err_set(err, ABX_E_DEADLINE, "git timed out after %lld s", (long long)req->rule->limits.timeout_seconds);
+	return abx_err_set(err, ABX_E_DEADLINE, "git timed out after %lld s",
+			   (long long)req->rule->limits.timeout_seconds);
 }
 
-static int run(const struct abx_request *req, struct abx_tool *tool, struct abx_spawn_result *ret_result, struct abx_err *err)
+static int run(const struct abx_request *req, struct abx_tool *tool, struct abx_spawn_result *ret_result,
+	       struct abx_err *err)
 {
 	abx_auto_result struct abx_spawn_result result = ABX_SPAWN_RESULT_INIT;
 	abx_auto_strbuf struct abx_strbuf message = ABX_STRBUF_INIT;
@@ -130,7 +132,10 @@ static bool is_plain_setting(const char *key, size_t len)
 	return false;
 }
 
-/* Take over one setting of the real configuration: "key\nvalue", or a key alone, which is true. What is not a plain word is left out. */
+/*
+ * Take over one setting of the real configuration: "key\nvalue", or a key alone, which is true. What is not a plain
+ * word is left out.
+ */
 static void copy_setting(const char *record, size_t len, struct abx_strbuf *config)
 {
 	static const char word[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-";
@@ -143,17 +148,19 @@ static void copy_setting(const char *record, size_t len, struct abx_strbuf *conf
 		if (!value[i] || !strchr(word, value[i]))
 			return;
 	dot = memchr(record, '.', key_len);
-	abx_strbuf_addf(config, "[%.*s]\n\t%.*s = %.*s\n", (int)(dot - record), record, (int)(key_len - (size_t)(dot - record) - 1), dot + 1,
-			(int)value_len, value);
+	abx_strbuf_addf(config, "[%.*s]\n\t%.*s = %.*s\n", (int)(dot - record), record,
+			(int)(key_len - (size_t)(dot - record) - 1), dot + 1, (int)value_len, value);
 }
 
-int git_read_config(struct abx_request *req, const struct git_repo *repo, const char *dir, const char *name, struct abx_spawn_result *ret_result,
-		    struct abx_err *err)
+int git_read_config(struct abx_request *req, const struct git_repo *repo, const char *dir, const char *name,
+		    struct abx_spawn_result *ret_result, struct abx_err *err)
 {
 	abx_auto_result struct abx_spawn_result result = ABX_SPAWN_RESULT_INIT;
 	abx_auto_free char *path = NULL;
 	int there = git_inside(req->roots, dir, name, &path, err);
-	char *const argv[] = { "git", "--no-pager", "config", "--file", path, "--no-includes", "--null", "--list", NULL };
+	char *const argv[] = {
+		"git", "--no-pager", "config", "--file", path, "--no-includes", "--null", "--list", NULL
+	};
 	struct abx_tool tool = { .argv = argv, .env = &repo->plain_env, .cwd_fd = -1, .max_output = CONFIG_MAX };
 
 	if (there <= 0)
@@ -167,7 +174,8 @@ int git_read_config(struct abx_request *req, const struct git_repo *repo, const 
 	return 1;
 }
 
-static int read_settings(struct abx_request *req, const struct git_repo *repo, struct abx_strbuf *config, struct abx_err *err)
+static int read_settings(struct abx_request *req, const struct git_repo *repo, struct abx_strbuf *config,
+			 struct abx_err *err)
 {
 	abx_auto_result struct abx_spawn_result result = ABX_SPAWN_RESULT_INIT;
 
@@ -229,7 +237,8 @@ static int make_envs(struct git_repo *repo, struct abx_err *err)
 {
 	if (make_env(repo, &repo->plain_env, err) < 0 || make_env(repo, &repo->env, err) < 0)
 		return -1;
-	if (abx_env_set(&repo->env, "GIT_DIR", repo->git_dir) < 0 || abx_env_set(&repo->env, "GIT_COMMON_DIR", repo->ours.path) < 0 ||
+	if (abx_env_set(&repo->env, "GIT_DIR", repo->git_dir) < 0 ||
+	    abx_env_set(&repo->env, "GIT_COMMON_DIR", repo->ours.path) < 0 ||
 	    abx_env_set(&repo->env, "GIT_WORK_TREE", repo->work_tree) < 0)
 		return out_of_memory(err);
 	return 0;
@@ -252,7 +261,7 @@ bool git_repo_hides(const struct abx_request *req, const struct git_repo *repo, 
 {
 	abx_auto_strbuf struct abx_strbuf path = ABX_STRBUF_INIT;
 
-	if (!req->roots->deny || !name->data)
+	if (!req->roots->picky || !name->data)
 		return false;
 	abx_strbuf_addf(&path, "%s/", repo->work_tree);
 	abx_strbuf_add(&path, name->data, name->len);

@@ -40,20 +40,39 @@ static void write_entry(struct abx_json_writer *jw, const struct git_entry *entr
 	abx_jw_object_end(jw);
 }
 
+/*
+ * What the policy lets be told of an entry: of a rename one name may be hidden, which leaves a file that came or
+ * went.
+ */
+static void write_visible(const struct abx_request *req, const struct git_repo *repo, struct git_entry entry,
+			  struct abx_json_writer *jw)
+{
+	if (git_repo_hides(req, repo, &entry.original))
+		entry = (struct git_entry){ .state = GIT_ADDED, .path = entry.path };
+	if (git_repo_hides(req, repo, &entry.path)) {
+		if (entry.state != GIT_RENAMED)
+			return;
+		entry = (struct git_entry){ .state = GIT_DELETED, .path = entry.original };
+	}
+	write_entry(jw, &entry);
+}
+
 /* A submodule that git has told of is not told of twice. */
 static void forget_module(const struct git_entry *entry, struct git_modules *modules)
 {
 	for (size_t i = 0; i < modules->n; i++) {
 		struct git_module *module = &modules->at[i];
 
-		if (strlen(module->path) == entry->path.len && memcmp(module->path, entry->path.data, entry->path.len) == 0)
+		if (strlen(module->path) == entry->path.len &&
+		    memcmp(module->path, entry->path.data, entry->path.len) == 0)
 			module->dirty = false;
 	}
 }
 
 /* What git has printed, and submodules with changes, as a list. Sets *ret_branch to a piece of the output. */
-static int write_files(const struct abx_request *req, const struct git_repo *repo, const struct abx_spawn_result *result,
-		       struct git_modules *modules, struct abx_json_writer *jw, struct git_text *ret_branch, struct abx_err *err)
+static int write_files(const struct abx_request *req, const struct git_repo *repo,
+		       const struct abx_spawn_result *result, struct git_modules *modules, struct abx_json_writer *jw,
+		       struct git_text *ret_branch, struct abx_err *err)
 {
 	struct git_text rest = { result->out.buf, result->out.len };
 	struct git_entry entry;
@@ -66,15 +85,15 @@ static int write_files(const struct abx_request *req, const struct git_repo *rep
 			continue;
 		}
 		forget_module(&entry, modules);
-		if (!git_repo_hides(req, repo, &entry.path) && !git_repo_hides(req, repo, &entry.original))
-			write_entry(jw, &entry);
+		write_visible(req, repo, entry, jw);
 	}
 	if (record == GIT_RECORD_BROKEN && !result->truncated)
 		return abx_err_set(err, ABX_E_GIT, "git status printed what cannot be understood");
 	for (size_t i = 0; i < modules->n; i++) {
-		entry = (struct git_entry){ .state = GIT_MODIFIED, .path = { modules->at[i].path, strlen(modules->at[i].path) } };
-		if (modules->at[i].dirty && !git_repo_hides(req, repo, &entry.path))
-			write_entry(jw, &entry);
+		entry = (struct git_entry){ .state = GIT_MODIFIED,
+					    .path = { modules->at[i].path, strlen(modules->at[i].path) } };
+		if (modules->at[i].dirty)
+			write_visible(req, repo, entry, jw);
 	}
 	abx_jw_array_end(jw);
 	return 0;
@@ -90,7 +109,8 @@ int h_git_status(struct abx_request *req, struct abx_err *err)
 	struct git_text branch = { "HEAD", 4 };
 
 	if (git_repo_open(req, abx_arg_string(req, "path"), &repo, err) < 0 ||
-	    git_run(req, &repo, git_status_args, OUTPUT_MAX, &result, err) < 0 || git_modules_look(req, &repo, &modules, err) < 0 ||
+	    git_run(req, &repo, git_status_args, OUTPUT_MAX, &result, err) < 0 ||
+	    git_modules_look(req, &repo, &modules, err) < 0 ||
 	    write_files(req, &repo, &result, &modules, &list, &branch, err) < 0)
 		return -1;
 	abx_jw_object(&jw);

@@ -35,18 +35,21 @@ static bool is_secret(const char *name)
 	return false;
 }
 
-/* Add the variable to `variables` unless it is to be left out. Of two with one name the first counts, as for getenv(3). */
+/*
+ * Add the variable to `variables` unless it is to be left out. Of two with one name the first counts, as for
+ * getenv(3).
+ */
 static void add_variable(const struct abx_request *req, const char *var, const char *filter, json_t *variables)
 {
 	struct abx_err hidden = ABX_ERR_INIT;
-
 	const char *equals = strchr(var, '=');
 	abx_auto_strbuf struct abx_strbuf name = ABX_STRBUF_INIT;
 
 	if (!equals || (filter && !list_holds(filter, var, (size_t)(equals - var))))
 		return;
 	abx_strbuf_add(&name, var, (size_t)(equals - var));
-	if (is_secret(name.buf) || json_object_get(variables, name.buf) || abx_rule_allows_variable(req->rule, name.buf, &hidden) < 0)
+	if (is_secret(name.buf) || json_object_get(variables, name.buf) ||
+	    abx_rule_allows_variable(req->rule, name.buf, &hidden) < 0)
 		return;
 	json_object_set_new_nocheck(variables, name.buf, json_stringn_nocheck(equals + 1, strlen(equals + 1)));
 }
@@ -98,7 +101,8 @@ static int check_name(const struct abx_request *req, const char *name, struct ab
 		if (strcasecmp(name, fixed[i]) == 0)
 			return abx_err_set(err, ABX_E_VARIABLE, "vars: '%s' cannot be set", name);
 	if (strncasecmp(name, "ABX_", 4) == 0 || abx_env_is_private(name))
-		return abx_err_set(err, ABX_E_VARIABLE, "vars: '%s' cannot be set: it is one of the server's own", name);
+		return abx_err_set(err, ABX_E_VARIABLE, "vars: '%s' cannot be set: it is one of the server's own",
+				   name);
 	return abx_rule_allows_variable(req->rule, name, err);
 }
 

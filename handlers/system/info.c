@@ -22,7 +22,9 @@ static int python_version(const struct abx_request *req, char text[64], struct a
 	abx_auto_env struct abx_env env = { 0 };
 	abx_auto_result struct abx_spawn_result result = ABX_SPAWN_RESULT_INIT;
 	char *const argv[] = { "python3", "-V", NULL };
-	struct abx_tool tool = { .argv = argv, .env = &env, .cwd_fd = -1, .timeout = VERSION_SECONDS, .max_output = VERSION_MAX };
+	struct abx_tool tool = {
+		.argv = argv, .env = &env, .cwd_fd = -1, .timeout = VERSION_SECONDS, .max_output = VERSION_MAX
+	};
 	const char *version;
 
 	text[0] = '\0';

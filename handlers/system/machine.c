@@ -167,7 +167,9 @@ static double cgroup_cpus(const char *directory)
 
 void system_cgroup_read_at(const char *mount, const char *directory, struct system_cgroup *ret_cgroup)
 {
-	struct system_cgroup found = { .memory_limit = -1, .memory_current = cgroup_bytes(directory, "memory.current"), .cpu_limit = -1 };
+	struct system_cgroup found = { .memory_limit = -1,
+				       .memory_current = cgroup_bytes(directory, "memory.current"),
+				       .cpu_limit = -1 };
 	abx_auto_free char *at = strdup(directory);
 	size_t mount_len = strlen(mount);
 
@@ -194,7 +196,8 @@ void system_cgroup_read(struct system_cgroup *ret_cgroup)
 	abx_auto_strbuf struct abx_strbuf cgroup = ABX_STRBUF_INIT, mountinfo = ABX_STRBUF_INIT;
 	abx_auto_free char *mount = NULL, *directory = NULL;
 
-	if (abx_proc_file_read("/proc/self/cgroup", &cgroup) < 0 || abx_proc_file_read("/proc/self/mountinfo", &mountinfo) < 0 ||
+	if (abx_proc_file_read("/proc/self/cgroup", &cgroup) < 0 ||
+	    abx_proc_file_read("/proc/self/mountinfo", &mountinfo) < 0 ||
 	    system_cgroup_find(cgroup.buf, mountinfo.buf, &mount, &directory) < 0)
 		*ret_cgroup = (struct system_cgroup){ -1, -1, -1 };
 	else

@@ -1,4 +1,6 @@
-/* Facts about the machine: memory, disk, and what the cgroup allows. The parsers take the text of the kernel's files. */
+/*
+ * Facts about the machine: memory, disk, and what the cgroup allows. The parsers take the text of the kernel's files.
+ */
 #ifndef ABX_SYSTEM_MACHINE_H
 #define ABX_SYSTEM_MACHINE_H
 
@@ -9,7 +11,10 @@ struct system_memory {
 	int64_t total_kb, available_kb;
 };
 
-/* Read the text of /proc/meminfo. A kernel that does not tell MemAvailable is asked for what is free, in buffers and in the page cache. */
+/*
+ * Read the text of /proc/meminfo. A kernel that does not tell MemAvailable is asked for what is free, in buffers and
+ * in the page cache.
+ */
 void system_memory_parse(const char *meminfo, struct system_memory *ret_memory);
 void system_memory_read(struct system_memory *ret_memory);
 
@@ -27,12 +32,15 @@ struct system_cgroup {
 };
 
 /*
- * The directory of our own cgroup below `mount point` of cgroup v2 and that mount point, from the texts of /proc/self/cgroup and /proc/self/mountinfo; both to be freed.
- * 0, or -1 when there is none.
+ * The directory of our own cgroup below `mount point` of cgroup v2 and that mount point, from the texts of
+ * /proc/self/cgroup and /proc/self/mountinfo; both to be freed. 0, or -1 when there is none. /
  */
 int system_cgroup_find(const char *cgroup, const char *mountinfo, char **ret_mount, char **ret_directory);
 
-/* Read the limits from `directory` up to `mount`: the tightest one holds. memory_current is that of the cgroup whose limit holds, or our own. */
+/*
+ * Read the limits from `directory` up to `mount`: the tightest one holds. memory_current is that of the cgroup whose
+ * limit holds, or our own.
+ */
 void system_cgroup_read_at(const char *mount, const char *directory, struct system_cgroup *ret_cgroup);
 void system_cgroup_read(struct system_cgroup *ret_cgroup);
 

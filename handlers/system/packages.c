@@ -29,7 +29,8 @@ static void write_package(struct abx_json_writer *jw, const char *name, const ch
 	abx_jw_object_end(jw);
 }
 
-static int run_tool(struct abx_request *req, char *const *argv, int cwd_fd, struct abx_spawn_result *result, struct abx_err *err)
+static int run_tool(struct abx_request *req, char *const *argv, int cwd_fd, struct abx_spawn_result *result,
+		    struct abx_err *err)
 {
 	abx_auto_env struct abx_env env = { 0 };
 	struct abx_tool tool = {
@@ -46,13 +47,15 @@ static int run_tool(struct abx_request *req, char *const *argv, int cwd_fd, stru
 }
 
 /*
- * From the root directory: python3 -m loads modules from where it is started, and the base directory is where callers put files. No python3 and no pip is
- * no packages.
+ * From the root directory: python3 -m loads modules from where it is started, and the base directory is where callers
+ * put files. No python3 and no pip is no packages. /
  */
 static int list_pip(struct abx_request *req, struct abx_json_writer *jw, struct abx_err *err)
 {
 	abx_auto_result struct abx_spawn_result result = ABX_SPAWN_RESULT_INIT;
-	char *const argv[] = { "python3", "-m", "pip", "list", "--format", "json", "--disable-pip-version-check", NULL };
+	char *const argv[] = {
+		"python3", "-m", "pip", "list", "--format", "json", "--disable-pip-version-check", NULL
+	};
 	json_auto_t *packages = NULL;
 
 	if (run_tool(req, argv, -1, &result, err) < 0)
@@ -65,12 +68,16 @@ static int list_pip(struct abx_request *req, struct abx_json_writer *jw, struct 
 	for (size_t i = 0; i < json_array_size(packages); i++) {
 		const json_t *package = json_array_get(packages, i);
 
-		write_package(jw, json_string_value(json_object_get(package, "name")), json_string_value(json_object_get(package, "version")));
+		write_package(jw, json_string_value(json_object_get(package, "name")),
+			      json_string_value(json_object_get(package, "version")));
 	}
 	return 0;
 }
 
-/* In the base directory. Its exit code tells of dependencies that do not fit together; what it lists is right all the same. One without a version is not there. */
+/*
+ * In the base directory. Its exit code tells of dependencies that do not fit together; what it lists is right all the
+ * same. One without a version is not there.
+ */
 static int list_npm(struct abx_request *req, struct abx_json_writer *jw, struct abx_err *err)
 {
 	abx_auto_result struct abx_spawn_result result = ABX_SPAWN_RESULT_INIT;

@@ -59,7 +59,8 @@ int h_ports(struct abx_request *req, struct abx_err *err)
 	struct abx_json_writer jw = ABX_JSON_WRITER_INIT(&body);
 	system_auto_sockets struct system_sockets sockets = { 0 };
 
-	if (read_proc("/proc/net/tcp", false, &sockets, err) < 0 || read_proc("/proc/net/tcp6", true, &sockets, err) < 0)
+	if (read_proc("/proc/net/tcp", false, &sockets, err) < 0 ||
+	    read_proc("/proc/net/tcp6", true, &sockets, err) < 0)
 		return -1;
 	system_sockets_find_owners(&sockets);
 	if (sockets.n == 0 && read_ss(req, &sockets, err) < 0)

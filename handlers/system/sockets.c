@@ -63,8 +63,8 @@ static bool parse_proc_line(const char *line, bool v6, struct system_socket *ret
 	char local[33];
 	unsigned port, state;
 
-	if (sscanf(line, " %*u: %32[0-9A-Fa-f]:%4x %*32[0-9A-Fa-f]:%*4x %2x %*8x:%*8x %*2x:%*8x %*8x %*u %*u %lu", local, &port, &state,
-		   &socket.inode) != 4)
+	if (sscanf(line, " %*u: %32[0-9A-Fa-f]:%4x %*32[0-9A-Fa-f]:%*4x %2x %*8x:%*8x %*2x:%*8x %*8x %*u %*u %lu",
+		   local, &port, &state, &socket.inode) != 4)
 		return false;
 	if (state != STATE_LISTEN || !parse_address(local, v6, &socket))
 		return false;

@@ -22,7 +22,10 @@ struct system_sockets {
 void system_sockets_release(struct system_sockets *sockets);
 #define system_auto_sockets __attribute__((cleanup(system_sockets_release)))
 
-/* Add the sockets in listen state of the text of /proc/net/tcp, or of /proc/net/tcp6 with `v6`. Other lines are skipped. -1: out of memory. */
+/*
+ * Add the sockets in listen state of the text of /proc/net/tcp, or of /proc/net/tcp6 with `v6`. Other lines are
+ * skipped. -1: out of memory.
+ */
 int system_sockets_parse_proc(const char *text, bool v6, struct system_sockets *sockets);
 
 /* Add the sockets of the output of `ss -tlnp`. -1: out of memory. */

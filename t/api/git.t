@@ -340,6 +340,31 @@ subtest 'what is refused' => sub {
 	is $server->get("/git/diff?path=$repo&file=:(nonsense)x")->{json}{type}, 'GitError', 'a pathspec that git does not know';
 };
 
+subtest 'paths that a policy denies' => sub {
+	my $policy = { endpoints => { map { $_ => { paths => { deny => ['**/.ssh/**', '**/*.pem'] } } } qw(git_status git_diff) } };
+	my $other = AbxServer->start(env => { ABX_SERVER_ENABLED_GROUPS => 'dev_tools', ABX_SERVER_POLICY => AbxServer::encode_json($policy) });
+	my $dir = GitRepo::make($other->base . '/repo', 'a' => "1\n", 'open' => "x\n" x 9, '.ssh/id' => "secret\n", 'sub/x.pem' => "secret\n", 'old.pem' => "secret\n");
+	my $get = sub { $other->get("/git/$_[0]?path=repo" . ($_[1] || '')) };
+
+	GitRepo::append_file("$dir/$_", "another secret\n") for qw(.ssh/id sub/x.pem);
+	GitRepo::append_file("$dir/a", "2\n");
+	GitRepo::git($dir, 'mv', 'old.pem', 'moved');
+	GitRepo::write_file("$dir/new.pem", '');
+	GitRepo::git($dir, 'mv', 'open', 'closed.pem');
+	is_deeply states($get->('status')->{json}), { a => 'modified', moved => 'added', open => 'deleted' }, 'status tells nothing of them';
+	unlike $get->('status')->{content}, qr/pem|ssh/, 'not even a name';
+	for my $query ('', '&file=.', '&file=:(glob)**', '&file=.ssh', '&file=sub/x.pem') {
+		my $answer = $get->('diff', $query);
+		is $answer->{status}, 200, "diff$query";
+		unlike $answer->{content}, qr/secret|pem|ssh/, 'shows nothing of them';
+		is $answer->{json}{stats}{files_changed}, $query =~ /ssh|sub/ ? 0 : 1, 'and counts the others';
+	}
+	my $staged = $get->('diff', '&staged=1');
+	unlike $staged->{content}, qr/pem/, 'nor of one that was renamed';
+	is $get->('status', '/.ssh')->{json}{code}, 'path_not_allowed', 'one of them as the path';
+	$other->stop;
+};
+
 subtest 'without git' => sub {
 	my $repo = GitRepo::make(new_dir(), 'a' => "1\n");
 	my $bin = AbxServer::temp_dir();

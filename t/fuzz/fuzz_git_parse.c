@@ -1,4 +1,7 @@
-/* The output of git status and git diff --numstat: what is taken off the front is inside of the text and in its order, and each step goes forward. */
+/*
+ * The output of git status and git diff --numstat: what is taken off the front is inside of the text and in its
+ * order, and each step goes forward.
+ */
 #include "handlers/dev_tools/git_parse.h"
 
 #include <string.h>
@@ -27,7 +30,8 @@ static void check_status(const char *text, size_t size)
 		if (record == GIT_RECORD_ENTRY) {
 			FUZZ_CHECK(rest.data > before && git_state_name(entry.state)[0]);
 			check_inside(&entry.path, before, rest.data);
-			FUZZ_CHECK((entry.original.data != NULL) == (entry.state == GIT_RENAMED || entry.state == GIT_COPIED));
+			FUZZ_CHECK((entry.original.data != NULL) ==
+				   (entry.state == GIT_RENAMED || entry.state == GIT_COPIED));
 			if (entry.original.data)
 				check_inside(&entry.original, before, rest.data);
 		}

@@ -22,9 +22,10 @@ static void test_states(void)
 		const char *xy;
 		enum git_state state;
 	} cases[] = {
-		{ "M.", GIT_MODIFIED }, { ".M", GIT_MODIFIED }, { "MM", GIT_MODIFIED }, { "T.", GIT_MODIFIED }, { ".T", GIT_MODIFIED },
-		{ "A.", GIT_ADDED },	{ ".A", GIT_ADDED },	{ "AM", GIT_ADDED },	{ "AT", GIT_ADDED },	{ "AD", GIT_DELETED },
-		{ "D.", GIT_DELETED },	{ ".D", GIT_DELETED },	{ "MD", GIT_DELETED },	{ "DM", GIT_MODIFIED }, { "DA", GIT_ADDED },
+		{ "M.", GIT_MODIFIED }, { ".M", GIT_MODIFIED }, { "MM", GIT_MODIFIED }, { "T.", GIT_MODIFIED },
+		{ ".T", GIT_MODIFIED }, { "A.", GIT_ADDED },    { ".A", GIT_ADDED },    { "AM", GIT_ADDED },
+		{ "AT", GIT_ADDED },    { "AD", GIT_DELETED },  { "D.", GIT_DELETED },  { ".D", GIT_DELETED },
+		{ "MD", GIT_DELETED },  { "DM", GIT_MODIFIED }, { "DA", GIT_ADDED },
 	};
 
 	for (size_t i = 0; i < ABX_N(cases); i++) {
@@ -43,19 +44,22 @@ static void test_states(void)
 
 static void test_status(void)
 {
-	static const char output[] =
-		"# branch.oid (initial)\0# branch.head a branch\0# branch.upstream x\0# branch.ab +1 -2\0# something new\0"
-		"1 .M" ONE "a\nb\0"
-		"2 R." ONE "R100 new name\0old\tname\0"
-		"2 .C" ONE "C75 copy\0# branch.head not\0"
-		"u UU" THREE "both\0"
-		"? \xff dir/\0";
+	static const char output[] = "# branch.oid (initial)\0# branch.head a branch\0# branch.upstream x\0# branch.ab "
+				     "+1 -2\0# something new\0"
+				     "1 .M" ONE "a\nb\0"
+				     "2 R." ONE "R100 new name\0old\tname\0"
+				     "2 .C" ONE "C75 copy\0# branch.head not\0"
+				     "u UU" THREE "both\0"
+				     "? \xff dir/\0";
 	static const struct {
 		enum git_state state;
 		const char *path, *original;
 	} wanted[] = {
-		{ GIT_MODIFIED, "a\nb", NULL }, { GIT_RENAMED, "new name", "old\tname" }, { GIT_COPIED, "copy", "# branch.head not" },
-		{ GIT_UNMERGED, "both", NULL }, { GIT_UNTRACKED, "\xff dir/", NULL },
+		{ GIT_MODIFIED, "a\nb", NULL },
+		{ GIT_RENAMED, "new name", "old\tname" },
+		{ GIT_COPIED, "copy", "# branch.head not" },
+		{ GIT_UNMERGED, "both", NULL },
+		{ GIT_UNTRACKED, "\xff dir/", NULL },
 	};
 	struct git_text rest = TEXT(output);
 	struct git_entry entry;
@@ -109,7 +113,9 @@ static void test_broken_status(void)
 
 static void test_numstat(void)
 {
-	static const char output[] = "1\t2\ta\tb\nc\0-\t-\tbin\0" "0\t0\t\0old\0new\0" "123456789012345678\t0\tbig\0\0diff --git";
+	static const char output[] = "1\t2\ta\tb\nc\0-\t-\tbin\0"
+				     "0\t0\t\0old\0new\0"
+				     "123456789012345678\t0\tbig\0\0diff --git";
 	struct git_text rest = TEXT(output);
 	struct git_numstat file;
 
@@ -135,8 +141,9 @@ static void test_numstat(void)
 static void test_broken_numstat(void)
 {
 	static const struct git_text cases[] = {
-		TEXT("1\t2\tcut"),    TEXT("1\t2\0"),	  TEXT("x\t2\ta\0"),  TEXT("1\t\ta\0"),	   TEXT("1\t-2\ta\0"),
-		TEXT("1\t2\t\0old\0"), TEXT("1\t2\t\0\0new\0"), TEXT("1\t2\t\0old\0\0"), TEXT("1\t1234567890123456789\ta\0"),
+		TEXT("1\t2\tcut"),       TEXT("1\t2\0"),          TEXT("x\t2\ta\0"),
+		TEXT("1\t\ta\0"),        TEXT("1\t-2\ta\0"),      TEXT("1\t2\t\0old\0"),
+		TEXT("1\t2\t\0\0new\0"), TEXT("1\t2\t\0old\0\0"), TEXT("1\t1234567890123456789\ta\0"),
 	};
 
 	for (size_t i = 0; i < ABX_N(cases); i++) {

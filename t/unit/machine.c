@@ -12,10 +12,12 @@ static void test_memory(void)
 {
 	struct system_memory memory;
 
-	system_memory_parse("MemTotal:       24683624 kB\nMemFree:        22321500 kB\nMemAvailable:   23071276 kB\n", &memory);
+	system_memory_parse("MemTotal:       24683624 kB\nMemFree:        22321500 kB\nMemAvailable:   23071276 kB\n",
+			    &memory);
 	is_int(memory.total_kb, 24683624, "all memory");
 	is_int(memory.available_kb, 23071276, "what is available");
-	system_memory_parse("MemTotal: 100 kB\nMemFree: 10 kB\nBuffers: 3 kB\nCached: 20 kB\nSwapCached: 99 kB", &memory);
+	system_memory_parse("MemTotal: 100 kB\nMemFree: 10 kB\nBuffers: 3 kB\nCached: 20 kB\nSwapCached: 99 kB",
+			    &memory);
 	is_int(memory.available_kb, 33, "an old kernel does not say what is available");
 	system_memory_parse("MemTotal:\nXMemTotal: 5 kB\nMemTotalX: 6 kB\n", &memory);
 	is_int(memory.total_kb, -1, "no number, no figure");
@@ -23,7 +25,8 @@ static void test_memory(void)
 	is_int(memory.total_kb, -1, "nothing at all");
 	is_int(memory.available_kb, -1, "is nothing known");
 	system_memory_read(&memory);
-	ok(memory.total_kb > 0 && memory.available_kb > 0 && memory.available_kb <= memory.total_kb, "this machine has memory");
+	ok(memory.total_kb > 0 && memory.available_kb > 0 && memory.available_kb <= memory.total_kb,
+	   "this machine has memory");
 }
 
 static void test_disk(void)
@@ -31,10 +34,12 @@ static void test_disk(void)
 	struct system_disk disk;
 
 	is_int(system_disk_read(&disk), 0, "the disk");
-	ok(disk.total >= disk.used && disk.used >= 0 && disk.free >= 0 && disk.used + disk.free <= disk.total, "its figures go together");
+	ok(disk.total >= disk.used && disk.used >= 0 && disk.free >= 0 && disk.used + disk.free <= disk.total,
+	   "its figures go together");
 }
 
-static void found(const char *cgroup, const char *mountinfo, const char *want_mount, const char *want_directory, const char *what)
+static void found(const char *cgroup, const char *mountinfo, const char *want_mount, const char *want_directory,
+		  const char *what)
 {
 	abx_auto_free char *mount = NULL, *directory = NULL;
 	int result = system_cgroup_find(cgroup, mountinfo, &mount, &directory);
@@ -55,9 +60,11 @@ static void test_find(void)
 	found("9:memory:/x\n", V1 V2, NULL, NULL, "no cgroup of ours");
 	found("0::/a\n", V1, NULL, NULL, "not mounted");
 	found("", "", NULL, NULL, "nothing at all");
-	found("0::/docker/id/sub\n", "1 2 0:3 /docker/id /cg rw - cgroup2 c rw\n", "/cg", "/cg/sub", "a mount of a part");
+	found("0::/docker/id/sub\n", "1 2 0:3 /docker/id /cg rw - cgroup2 c rw\n", "/cg", "/cg/sub",
+	      "a mount of a part");
 	found("0::/other\n", "1 2 0:3 /docker/id /cg rw - cgroup2 c rw\n", "/cg", "/cg", "outside of what is mounted");
-	found("0::/docker/idea\n", "1 2 0:3 /docker/id /cg rw - cgroup2 c rw\n", "/cg", "/cg", "a name that begins alike");
+	found("0::/docker/idea\n", "1 2 0:3 /docker/id /cg rw - cgroup2 c rw\n", "/cg", "/cg",
+	      "a name that begins alike");
 	found("0::/../x\n", V2, "/sys/fs/cgroup", "/sys/fs/cgroup", "above the namespace");
 	found("0::/a\n", "1 2 0:3 / /a\\040b rw - cgroup2 c rw\n", "/a b", "/a b/a", "an escaped mount point");
 }

@@ -30,8 +30,10 @@ static void test_proc(void)
 	system_sockets_parse_proc(HEAD, false, &sockets);
 	is_int((long long)sockets.n, 0, "a head alone is nothing");
 	/* The kernel prints addresses in the byte order of the machine. */
-	snprintf(line, sizeof(line), HEAD "   0: %08X:238C 00000000:0000 0A" TAIL "   1: 00000000:0016 00000000:0000 01" TAIL
-		 "  12: 00000000:FFFF 00000000:0000 0A" TAIL, htonl(INADDR_LOOPBACK));
+	snprintf(line, sizeof(line),
+		 HEAD "   0: %08X:238C 00000000:0000 0A" TAIL "   1: 00000000:0016 00000000:0000 01" TAIL
+		      "  12: 00000000:FFFF 00000000:0000 0A" TAIL,
+		 htonl(INADDR_LOOPBACK));
 	is_int(system_sockets_parse_proc(line, false, &sockets), 0, "parsed");
 	is_int((long long)sockets.n, 2, "only those that listen");
 	is_socket(&sockets, 0, 9100, "127.0.0.1", false, 0);
@@ -50,8 +52,8 @@ static void test_proc6(void)
 		size_t len = strlen(line);
 
 		inet_pton(AF_INET6, names[i], &address);
-		snprintf(line + len, sizeof(line) - len, "   %d: %08X%08X%08X%08X:0050 " NONE ":0000 0A" TAIL, i, address.s6_addr32[0],
-			 address.s6_addr32[1], address.s6_addr32[2], address.s6_addr32[3]);
+		snprintf(line + len, sizeof(line) - len, "   %d: %08X%08X%08X%08X:0050 " NONE ":0000 0A" TAIL, i,
+			 address.s6_addr32[0], address.s6_addr32[1], address.s6_addr32[2], address.s6_addr32[3]);
 	}
 	is_int(system_sockets_parse_proc(line, true, &sockets), 0, "parsed");
 	is_int((long long)sockets.n, 3, "all");
@@ -80,18 +82,18 @@ static void test_odd_proc(void)
 
 static void test_ss(void)
 {
-	static const char output[] =
-		"State  Recv-Q Send-Q Local Address:Port  Peer Address:PortProcess\n"
-		"LISTEN 0      1024         0.0.0.0:9100       0.0.0.0:*    users:((\"lighttpd\",pid=24982,fd=3),(\"abxd\",pid=24973,fd=12))\n"
-		"LISTEN 0      128          0.0.0.0:2024       0.0.0.0:*\n"
-		"LISTEN 0 4096 127.0.0.53%lo:53 0.0.0.0:* users:((\"evil,pid=1,\",pid=77,fd=1))\n"
-		"LISTEN 0 4096 [::1]:631 [::]:*\n"
-		"LISTEN 0 4096 *:80 *:* users:((\"x\",pid=5,fd=4))\n"
-		"LISTEN 0 4096 [fe80::1]%eth0:443 [::]:*\n"
-		"UNCONN 0 0 127.0.0.1:1 0.0.0.0:*\n"
-		"LISTEN 0 0 nonsense 0.0.0.0:*\n"
-		"LISTEN 0 0 127.0.0.1:99999 0.0.0.0:*\n"
-		"LISTEN 0 0 :80 0.0.0.0:*\n";
+	static const char output[] = "State  Recv-Q Send-Q Local Address:Port  Peer Address:PortProcess\n"
+				     "LISTEN 0      1024         0.0.0.0:9100       0.0.0.0:*    "
+				     "users:((\"lighttpd\",pid=24982,fd=3),(\"abxd\",pid=24973,fd=12))\n"
+				     "LISTEN 0      128          0.0.0.0:2024       0.0.0.0:*\n"
+				     "LISTEN 0 4096 127.0.0.53%lo:53 0.0.0.0:* users:((\"evil,pid=1,\",pid=77,fd=1))\n"
+				     "LISTEN 0 4096 [::1]:631 [::]:*\n"
+				     "LISTEN 0 4096 *:80 *:* users:((\"x\",pid=5,fd=4))\n"
+				     "LISTEN 0 4096 [fe80::1]%eth0:443 [::]:*\n"
+				     "UNCONN 0 0 127.0.0.1:1 0.0.0.0:*\n"
+				     "LISTEN 0 0 nonsense 0.0.0.0:*\n"
+				     "LISTEN 0 0 127.0.0.1:99999 0.0.0.0:*\n"
+				     "LISTEN 0 0 :80 0.0.0.0:*\n";
 	system_auto_sockets struct system_sockets sockets = { 0 };
 
 	is_int(system_sockets_parse_ss(output, &sockets), 0, "parsed");
@@ -112,7 +114,8 @@ static void test_owner(void)
 	struct system_socket ours = { .port = 1 };
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if (!ok(readlink(path, link, sizeof(link) - 1) > 0 && sscanf(link, "socket:[%lu]", &ours.inode) == 1, "a socket of our own"))
+	if (!ok(readlink(path, link, sizeof(link) - 1) > 0 && sscanf(link, "socket:[%lu]", &ours.inode) == 1,
+		"a socket of our own"))
 		return;
 	sockets.at = malloc(2 * sizeof(ours));
 	sockets.at[0] = ours;
