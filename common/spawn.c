@@ -400,7 +400,7 @@ static int run_reap_killed(struct run *run)
 static void run_finish(struct run *run, struct abx_spawn_result *result)
 {
 	input_close(run);
-	if (result->end == ABX_SPAWN_CLIENT_GONE)
+	if (run->spawn->sink && result->end == ABX_SPAWN_CLIENT_GONE)
 		run->gone = true;
 	if (result->end == ABX_SPAWN_EXITED) {
 		/* What is still in the pipes was written before the end. */

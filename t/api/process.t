@@ -80,9 +80,10 @@ $pid = start(q{bash -c 'pwd; echo $A$OUTER$ABX_SERVER_TOKEN; readlink /proc/self
 ended($pid);
 is join('', map { $_->{data} } @{ output($pid)->{events} }), "$base/sub\n1kept\n/dev/null\n", 'cwd, env, no variable of the server, standard input';
 $pid = start('sleep 1000');
-AbxServer::wait_for(sub { AbxServer::program_name($pid) eq 'sleep' });
+# (Its loader has the libraries open for a moment.)
+ok AbxServer::wait_for(sub { AbxServer::program_name($pid) eq 'sleep' && join(' ', sort map { m{(\d+)\z} } glob "/proc/$pid/fd/*") eq '0 1 2' }),
+	'a process has three descriptors and no more';
 is_deeply [map { readlink "/proc/$pid/fd/$_" } 0 .. 2], [('/dev/null') x 3], 'what is not asked for is /dev/null';
-is_deeply [sort map { m{(\d+)\z} } glob "/proc/$pid/fd/*"], [0, 1, 2], 'and no more than that';
 $server->post("/process/$pid/signal", { signal => 9 });
 is ended(start('sleep 1000', timeout => 0.3)), -9, 'a timeout kills';
 
@@ -261,7 +262,7 @@ $socket->flush;
 AbxServer::wait_for(sub { $waiters->() > $idle });
 my @all = map { $_->{pid} } @{ $server->get('/process/list')->{json}{processes} };
 kill 'TERM', $server->pid;
-like AbxServer::parse_response(AbxServer::read_until($socket))->{content}, qr/"state": "running".*\}\z/, 'who waits when the server stops is told what there is';
+like AbxServer::parse_response(AbxServer::read_until($socket))->{content}, qr/"state": "(?:running|exited)".*\}\z/, 'who waits when the server stops is told what there is';
 is $server->stop, 0, 'the server ends';
 is scalar(grep { AbxServer::is_alive($_) } @all), 0, 'and every process that it had started';
 done_testing;
