@@ -28,6 +28,7 @@ struct ctl {
 	bool json, foreground;
 	const char *port; /* of --port, or NULL */
 	int64_t wait_ms;  /* of --wait */
+	const char *session, *shell; /* of the options of these names, or NULL */
 	int argc;         /* operands */
 	char **argv;
 };
@@ -90,6 +91,7 @@ int cmd_capabilities(struct ctl *ctl);
 int cmd_upload(struct ctl *ctl);
 int cmd_download(struct ctl *ctl);
 int cmd_shell(struct ctl *ctl);
+int cmd_pty(struct ctl *ctl);
 int cmd_version(struct ctl *ctl);
 
 #endif

@@ -1,11 +1,11 @@
 #include "handlers/abxctl/http.h"
 
-#include <curl/curl.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "common/json.h"
+#include "handlers/abxctl/http_curl.h"
 
 /* Addresses of this machine are never asked for through a proxy. */
 #define LOOPBACK "127.0.0.1,localhost,[::1],::1"
@@ -143,39 +143,45 @@ static CURLcode set_body(CURL *curl, const struct http_request *request)
 }
 
 /* Keep the first failure of several settings. */
-#define SET(option, value)                                                   \
-	do {                                                                 \
-		if (rc == CURLE_OK)                                          \
-			rc = curl_easy_setopt(transfer->curl, option, value); \
+#define SET(curl, option, value)                                  \
+	do {                                                      \
+		if (rc == CURLE_OK)                               \
+			rc = curl_easy_setopt(curl, option, value); \
 	} while (0)
 
-static CURLcode prepare(struct transfer *transfer, const char *url, struct curl_slist *headers, char *message)
+CURLcode http_curl_prepare(CURL *curl, const char *url, char *message)
 {
 	const char *authorities = getenv("SSL_CERT_FILE");
-	CURLcode rc = set_body(transfer->curl, transfer->request);
+	CURLcode rc = set_proxy(curl);
 
-	if (rc == CURLE_OK)
-		rc = set_proxy(transfer->curl);
-	SET(CURLOPT_URL, url);
-	SET(CURLOPT_HTTPHEADER, headers);
-	SET(CURLOPT_USERAGENT, "abxctl/" PACKAGE_VERSION);
-	SET(CURLOPT_PATH_AS_IS, 1L);
-	SET(CURLOPT_NOSIGNAL, 1L);
-	SET(CURLOPT_TCP_KEEPALIVE, 1L);
-	SET(CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
-	SET(CURLOPT_TIMEOUT_MS, (long)transfer->request->timeout_ms);
-	SET(CURLOPT_ERRORBUFFER, message);
-	SET(CURLOPT_HEADERFUNCTION, take_header);
-	SET(CURLOPT_HEADERDATA, transfer);
-	SET(CURLOPT_WRITEFUNCTION, take_body);
-	SET(CURLOPT_WRITEDATA, transfer);
+	SET(curl, CURLOPT_URL, url);
+	SET(curl, CURLOPT_USERAGENT, "abxctl/" PACKAGE_VERSION);
+	SET(curl, CURLOPT_PATH_AS_IS, 1L);
+	SET(curl, CURLOPT_NOSIGNAL, 1L);
+	SET(curl, CURLOPT_TCP_KEEPALIVE, 1L);
+	SET(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
+	SET(curl, CURLOPT_ERRORBUFFER, message);
 	if (authorities && *authorities)
-		SET(CURLOPT_CAINFO, authorities);
+		SET(curl, CURLOPT_CAINFO, authorities);
 	return rc;
 }
 
-static int explain(const struct ctl *ctl, const struct transfer *transfer, CURLcode rc, const char *message,
-		   struct abx_err *err)
+static CURLcode prepare(struct transfer *transfer, const char *url, struct curl_slist *headers, char *message)
+{
+	CURLcode rc = set_body(transfer->curl, transfer->request);
+
+	if (rc == CURLE_OK)
+		rc = http_curl_prepare(transfer->curl, url, message);
+	SET(transfer->curl, CURLOPT_HTTPHEADER, headers);
+	SET(transfer->curl, CURLOPT_TIMEOUT_MS, (long)transfer->request->timeout_ms);
+	SET(transfer->curl, CURLOPT_HEADERFUNCTION, take_header);
+	SET(transfer->curl, CURLOPT_HEADERDATA, transfer);
+	SET(transfer->curl, CURLOPT_WRITEFUNCTION, take_body);
+	SET(transfer->curl, CURLOPT_WRITEDATA, transfer);
+	return rc;
+}
+
+int http_curl_explain(const struct ctl *ctl, CURL *curl, CURLcode rc, const char *message, struct abx_err *err)
 {
 	curl_off_t began = 0;
 
@@ -185,6 +191,14 @@ static int explain(const struct ctl *ctl, const struct transfer *transfer, CURLc
 		abx_err_set(err, ABX_E_VALUE, "%s: %s", ctl->url, message);
 		return CTL_USAGE;
 	}
+	abx_err_set(err, ABX_E_UNAVAILABLE, "%s: %s", ctl->url, message);
+	curl_easy_getinfo(curl, CURLINFO_PRETRANSFER_TIME_T, &began);
+	return began || rc == CURLE_OUT_OF_MEMORY ? CTL_FAILED : CTL_NO_CONNECTION;
+}
+
+static int explain(const struct ctl *ctl, const struct transfer *transfer, CURLcode rc, const char *message,
+		   struct abx_err *err)
+{
 	if (transfer->output_failed) {
 		abx_err_set(err, ABX_E_INTERNAL, "cannot write to standard output");
 		return CTL_FAILED;
@@ -193,9 +207,7 @@ static int explain(const struct ctl *ctl, const struct transfer *transfer, CURLc
 		abx_err_set(err, ABX_E_TOO_LARGE, "the answer of the server is too large");
 		return CTL_FAILED;
 	}
-	abx_err_set(err, ABX_E_UNAVAILABLE, "%s: %s", ctl->url, message);
-	curl_easy_getinfo(transfer->curl, CURLINFO_PRETRANSFER_TIME_T, &began);
-	return began || rc == CURLE_OUT_OF_MEMORY ? CTL_FAILED : CTL_NO_CONNECTION;
+	return http_curl_explain(ctl, transfer->curl, rc, message, err);
 }
 
 int http_send(const struct ctl *ctl, const struct http_request *request, struct http_answer *ret_answer,

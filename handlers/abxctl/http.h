@@ -1,4 +1,4 @@
-/* One HTTP request to the server: the only file that knows of libcurl is http.c. */
+/* One HTTP request to the server: only http.c and websocket.c know of libcurl. */
 #ifndef ABXCTL_HTTP_H
 #define ABXCTL_HTTP_H
 

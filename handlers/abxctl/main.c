@@ -7,7 +7,8 @@
 
 /* ---- options */
 
-enum { OPT_JSON = 1 << 0, OPT_FOREGROUND = 1 << 1, OPT_PORT = 1 << 2, OPT_WAIT = 1 << 3 };
+enum { OPT_JSON = 1 << 0, OPT_FOREGROUND = 1 << 1, OPT_PORT = 1 << 2, OPT_WAIT = 1 << 3,
+       OPT_SESSION = 1 << 4, OPT_SHELL = 1 << 5 };
 
 /* What getopt returns for --help. */
 #define OPT_HELP 'h'
@@ -20,6 +21,8 @@ static const struct {
 	{ OPT_FOREGROUND, "--foreground", "stay in the foreground until the server ends" },
 	{ OPT_PORT, "--port N", "listen on this port, whatever ABX_SERVER_PORT says; 0 takes a free one" },
 	{ OPT_WAIT, "--wait SECONDS", "try again for so long" },
+	{ OPT_SESSION, "--session ID", "come back to this session" },
+	{ OPT_SHELL, "--shell PATH", "the shell of a new session, /bin/bash by default" },
 };
 
 static const struct option long_options[] = {
@@ -27,6 +30,8 @@ static const struct option long_options[] = {
 	{ "foreground", no_argument, NULL, OPT_FOREGROUND },
 	{ "port", required_argument, NULL, OPT_PORT },
 	{ "wait", required_argument, NULL, OPT_WAIT },
+	{ "session", required_argument, NULL, OPT_SESSION },
+	{ "shell", required_argument, NULL, OPT_SHELL },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ NULL, 0, NULL, 0 },
 };
@@ -90,6 +95,10 @@ static const struct subcommand subcommands[] = {
 	  .summary = "Look at a policy document, without a server.",
 	  .details = "check validates it and prints the table that follows from it; explain tells which rule decides on an endpoint and why, and\n"
 		     "whether a value (a command, path, language, variable or URL) would be allowed." },
+	{ .name = "pty", .usage = "[--session ID | --shell PATH]", .run = cmd_pty, .options = OPT_SESSION | OPT_SHELL,
+	  .summary = "Open a terminal of the server in this one.",
+	  .details = "Control-] leaves the session running, to be come back to. The exit code is that of the shell. Where standard input\n"
+		     "is no terminal, it is typed into the session, and its end ends the shell." },
 	{ .name = "version", .usage = "", .run = cmd_version, .no_server = true,
 	  .summary = "Print the version of abxctl." },
 };
@@ -161,6 +170,10 @@ static int take_option(int option, const struct subcommand *sub, const char *wor
 		return parse_port(optarg, ctl);
 	if (option == OPT_WAIT)
 		return parse_wait(optarg, ctl);
+	if (option == OPT_SESSION)
+		ctl->session = optarg;
+	if (option == OPT_SHELL)
+		ctl->shell = optarg;
 	ctl->json |= option == OPT_JSON;
 	ctl->foreground |= option == OPT_FOREGROUND;
 	return CTL_OK;
