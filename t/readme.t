@@ -40,6 +40,11 @@ for my $token (undef, 'readme-token') {
 	like $curl, qr/"bytes": 23/, 'the upload';
 	like $curl, qr/hello from \Q$base\E/, 'the script ran';
 	like $curl, qr/HELLO FROM/, 'and through a pipe';
+	like $curl, qr/^event: exit$/m, 'and as a stream';
+	like $curl, qr/"name": "raw\/hostname"/, 'raw bytes are listed';
+	like $curl, qr/"os": "Linux"/, 'system facts';
+	like $curl, qr/"updated": \["GREETING"\]/, 'variables';
+	like $curl, qr/"session_id": "[0-9a-f]{12}"/, 'a terminal';
 	my $abxctl = run_block($server, $blocks[1], $token);
 	like $abxctl, qr/some text/, 'abxctl reads what it wrote';
 	like $abxctl, qr/^9$/m, 'and runs a command on it';
