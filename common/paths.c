@@ -137,6 +137,7 @@ void abx_roots_release(struct abx_roots *roots)
 	for (char **glob = roots->deny; glob && *glob; glob++)
 		free(*glob);
 	free(roots->deny);
+	free(roots->start);
 	free(roots->roots);
 	*roots = (struct abx_roots){ 0 };
 }
@@ -254,6 +255,8 @@ static int quick(const struct abx_root *root, const char *rest, unsigned flags, 
 /* What remains of `path` below a root of which it speaks letter for letter, or NULL. */
 static const char *match(const struct abx_roots *roots, const char *path, const struct abx_root **ret_root)
 {
+	if (*path != '/' && roots->start)
+		return NULL;
 	if (*path != '/') {
 		*ret_root = &roots->roots[0];
 		return skip_nothing(path);
@@ -272,13 +275,14 @@ static const char *match(const struct abx_roots *roots, const char *path, const 
 	return NULL;
 }
 
-/* Walk to `path`; a relative one begins in the first root. */
+/* Walk to `path`. */
 static int walk(const struct abx_roots *roots, const char *path, unsigned flags, struct abx_path *ret_path)
 {
+	const char *start = roots->start ? roots->start : roots->roots[0].path;
 	abx_auto_free char *full = NULL;
 	int why = EAGAIN;
 
-	if ((*path == '/' ? asprintf(&full, "%s", path) : asprintf(&full, "%s/%s", roots->roots[0].path, path)) < 0) {
+	if ((*path == '/' ? asprintf(&full, "%s", path) : asprintf(&full, "%s/%s", start, path)) < 0) {
 		full = NULL;
 		return ENOMEM;
 	}

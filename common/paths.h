@@ -24,7 +24,8 @@ struct abx_root {
 
 struct abx_roots {
 	struct abx_root *roots;
-	size_t n;          /* relative paths are taken from roots[0] */
+	size_t n;
+	char *start;       /* where relative paths begin; NULL: in roots[0] */
 	char **deny;       /* globs of paths that are off limits all the same (abx_glob_path), NULL-terminated; or NULL */
 	const char *rule;  /* the policy rule that made them, which a refusal names (borrowed); NULL: they are the base directory */
 	bool replaced;     /* the trees come from that rule as well, and not only `deny` */

@@ -195,6 +195,11 @@ static int add_all_allowed(struct abx_roots *roots, struct abx_root *base, char 
 		roots->roots[0] = *base;
 		roots->n++;
 		*base = (struct abx_root){ .fd = -1 };
+	} else if (roots->roots[0].only) {
+		/* It may be made later. */
+		roots->start = strndup(roots->roots[0].only, literal_part(roots->roots[0].only));
+		if (!roots->start)
+			return -1;
 	}
 	roots->replaced = true;
 	return 0;

@@ -1,7 +1,6 @@
 /* Which keys can do something on which endpoints. */
 #include <string.h>
 
-#include "handlers/tables.h"
 #include "policy/document.h"
 
 static const struct {

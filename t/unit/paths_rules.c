@@ -112,6 +112,18 @@ static void allowed(void)
 	is_str(resolve("../other/nothing", 0), "path_not_allowed policy:endpoints.y", "outside, whether or not it is there");
 	abx_roots_release(&roots);
 
+	is_int(abx_roots_open_lists(base, allow + 1, NULL, "policy:endpoints.y", &roots, &err), 0, "a first tree that is there by now");
+	is_str(resolve("a/b", ABX_PATH_MISSING), "missing", "is where relative paths begin");
+	abx_roots_release(&roots);
+	snprintf(missing, sizeof(missing), "%s/later", scratch);
+	is_int(abx_roots_open_lists(base, allow + 1, NULL, "policy:endpoints.y", &roots, &err), 0, "a first tree that is missing");
+	is_str(resolve(".", 0), "FileNotFoundError ", "relative paths begin there all the same");
+	mkdir("later", 0755);
+	is_str(resolve(".", 0), "there", "and it can come later");
+	is_str(resolve("x", ABX_PATH_PARENTS), "missing", "with what is below");
+	is_str(resolve("../base", 0), "path_not_allowed policy:endpoints.y", "and not beside it");
+	abx_roots_release(&roots);
+
 	is_int(abx_roots_open_lists(base, with_base, NULL, "policy:endpoints.y", &roots, &err), 0, "the base directory among others");
 	is_str(resolve("open/file", 0), "there", "relative paths begin in the base directory all the same");
 	is_str(resolve(plain, 0), "there", "the other tree");
