@@ -401,11 +401,6 @@ struct pty_session *pty_session_create(const struct pty_plan *plan, struct abx_e
 	return session;
 }
 
-bool pty_session_is_idle(const struct pty_session *session, int64_t now_ms)
-{
-	return session->state == PTY_LIVE && !session->removed && !session->clients && now_ms - session->active_ms >= PTY_IDLE_MS;
-}
-
 /* Returns when to look at it again. */
 static int64_t session_tick(struct pty_session *session, int64_t now)
 {

@@ -104,7 +104,10 @@ void pty_session_close(struct pty_session *session, struct pty_control *closer);
 void pty_session_killed(struct pty_session *session);
 
 /* Whether it is to be closed for idleness. */
-bool pty_session_is_idle(const struct pty_session *session, int64_t now_ms);
+static inline bool pty_session_is_idle(const struct pty_session *session, int64_t now_ms)
+{
+	return session->state == PTY_LIVE && !session->removed && !session->clients && now_ms - session->active_ms >= PTY_IDLE_MS;
+}
 
 int64_t pty_sessions_tick(int64_t now_ms);
 
