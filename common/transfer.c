@@ -8,8 +8,8 @@
 #include "common/base64.h"
 #include "common/utf8.h"
 
-/* File bytes whose base64 fills one FastCGI record, and no character over. */
-#define PIECE 49146
+/* File bytes whose base64 fills the records that are sent in one go (fcgi_io.c), and no character over. */
+#define PIECE 49128
 
 int abx_upload_begin(struct abx_request *req, const char *path, const struct abx_upload_how *how, struct abx_upload *upload,
 		     struct abx_err *err)
