@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/uio.h>
@@ -12,8 +13,17 @@
 
 #include "common/auto.h"
 
-/* A record's content is at most 65535 bytes; a multiple of eight needs no padding. */
-#define RECORD_MAX 65528
+/*
+ * lighttpd passes on what it reads from us without a detour over a temporary file as long as that is at most 64 KiB at a time, and it reads all
+ * that the socket holds. So the socket's buffer is kept smaller than that (the kernel takes twice the figure, and lets the last piece overlap), and records
+ * are small enough for one that was read in part to fit as well.
+ */
+#define SEND_BUFFER 24576
+#define RECORD_MAX  16376
+#define RECORDS     4 /* that are sent in one go */
+
+/* The same for records that a file's pages go into as they are: whole pages. */
+#define FILE_RECORD 32768
 
 /* From here on a write bypasses libfcgi's 8 KiB buffer. */
 #define DIRECT_MIN 4096
@@ -44,9 +54,12 @@ static ssize_t fcgi_read(struct abx_io *io, void *buf, size_t len)
 static void limit_patience(struct abx_fcgi *fcgi)
 {
 	struct timeval patience = { .tv_sec = SEND_TIMEOUT_S };
+	int buffer = SEND_BUFFER;
 
-	if (!fcgi->patient)
-		setsockopt(fcgi->request.ipcFd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	if (fcgi->patient)
+		return;
+	setsockopt(fcgi->request.ipcFd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	setsockopt(fcgi->request.ipcFd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
 	fcgi->patient = true;
 }
 
@@ -78,20 +91,41 @@ static int writev_all(int fd, struct iovec *iov, int n)
 	return 0;
 }
 
-/* One STDOUT record (FastCGI specification, section 3.3) straight from the caller's memory. */
-static int write_record(const FCGX_Request *request, const char *data, size_t len)
+/* The header of a STDOUT record (FastCGI specification, section 3.3). */
+static void fill_header(const FCGX_Request *request, size_t len, unsigned char header[8])
+{
+	const unsigned char bytes[8] = {
+		1, 6, (unsigned char)(request->requestId >> 8), (unsigned char)request->requestId,
+		(unsigned char)(len >> 8), (unsigned char)len, (unsigned char)(-len & 7), 0,
+	};
+
+	memcpy(header, bytes, sizeof(bytes));
+}
+
+/* Records straight from the caller's memory, as many as go at once. Returns the bytes that they hold, or 0. */
+static size_t write_records(const FCGX_Request *request, const char *data, size_t len)
 {
 	static const char padding[8];
-	size_t pad = -len & 7;
-	unsigned char header[8] = { 1, 6, (unsigned char)(request->requestId >> 8), (unsigned char)request->requestId,
-				    (unsigned char)(len >> 8), (unsigned char)len, (unsigned char)pad, 0 };
-	union {
-		const void *given;
-		void *wanted; /* writev does not write to what it sends, but its type says so */
-	} base = { .given = data }, zeros = { .given = padding };
-	struct iovec iov[3] = { { header, sizeof(header) }, { base.wanted, len }, { zeros.wanted, pad } };
+	unsigned char headers[RECORDS][8];
+	struct iovec iov[3 * RECORDS];
+	size_t done = 0;
+	int n = 0;
 
-	return writev_all(request->ipcFd, iov, pad ? 3 : 2);
+	for (size_t i = 0; i < RECORDS && done < len; i++) {
+		size_t size = len - done < RECORD_MAX ? len - done : RECORD_MAX;
+		union {
+			const void *given;
+			void *wanted; /* writev does not write to what it sends, but its type says so */
+		} base = { .given = data + done }, zeros = { .given = padding };
+
+		fill_header(request, size, headers[i]);
+		iov[n++] = (struct iovec){ headers[i], sizeof(headers[i]) };
+		iov[n++] = (struct iovec){ base.wanted, size };
+		if (headers[i][6])
+			iov[n++] = (struct iovec){ zeros.wanted, headers[i][6] };
+		done += size;
+	}
+	return writev_all(request->ipcFd, iov, n) < 0 ? 0 : done;
 }
 
 static int fcgi_write(struct abx_io *io, const void *data, size_t len)
@@ -104,32 +138,54 @@ static int fcgi_write(struct abx_io *io, const void *data, size_t len)
 	if (fcgi_flush(io) < 0)
 		return -1;
 	while (len > 0) {
-		size_t n = len < RECORD_MAX ? len : RECORD_MAX;
+		size_t done = write_records(&fcgi->request, p, len);
 
-		if (write_record(&fcgi->request, p, n) < 0)
+		if (done == 0)
 			return -1;
-		p += n;
-		len -= n;
+		p += done;
+		len -= done;
 	}
 	return 0;
 }
 
-/* Pieces of a file as they are read: as many as a few records. */
-#define FILE_PIECE ((size_t)4 * RECORD_MAX)
+/* Exactly `len` bytes of the file. */
+static int send_pages(int socket, int fd, off_t *offset, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = sendfile(socket, fd, offset, len);
+
+		if (n <= 0)
+			return -1;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+static int send_all(int socket, const void *data, size_t len)
+{
+	return send(socket, data, len, MSG_NOSIGNAL) == (ssize_t)len ? 0 : -1;
+}
 
 static int fcgi_send_file(struct abx_io *io, int fd, int64_t offset, int64_t length)
 {
-	abx_auto_free char *piece = malloc(FILE_PIECE);
+	static const char padding[8];
+	struct abx_fcgi *fcgi = (struct abx_fcgi *)io;
+	int socket = fcgi->request.ipcFd;
+	off_t at = offset;
 
-	while (piece && length > 0) {
-		ssize_t n = pread(fd, piece, length < (int64_t)FILE_PIECE ? (size_t)length : FILE_PIECE, offset);
+	if (fcgi_flush(io) < 0)
+		return -1;
+	while (length > 0) {
+		size_t size = length < FILE_RECORD ? (size_t)length : FILE_RECORD;
+		unsigned char header[8];
 
-		if (n <= 0 || fcgi_write(io, piece, (size_t)n) < 0)
+		fill_header(&fcgi->request, size, header);
+		if (send_all(socket, header, sizeof(header)) < 0 || send_pages(socket, fd, &at, size) < 0 ||
+		    (header[6] && send_all(socket, padding, header[6]) < 0))
 			return -1;
-		offset += n;
-		length -= n;
+		length -= (int64_t)size;
 	}
-	return piece ? 0 : -1;
+	return 0;
 }
 
 static void fcgi_abort(struct abx_io *io)

@@ -9,8 +9,8 @@
 #include "common/utf8.h"
 #include "policy/evaluate.h"
 
-/* File bytes whose base64 fills one FastCGI record, and no character over. */
-#define PIECE 49146
+/* File bytes whose base64 fills the records that are sent in one go (fcgi_io.c), and no character over. */
+#define PIECE 49128
 
 /* What the policy says of the file that would be written, by its own name and not by that of a link. A directory gives the same error whatever `overwrite` is. */
 static int check_target(const struct abx_request *req, const struct abx_path *target, bool overwrite, struct abx_err *err)
