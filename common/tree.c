@@ -128,7 +128,8 @@ static int read_names(struct walk *w, struct level *level, bool enter)
 	}
 	if (len < 0)
 		return errno;
-	qsort_r(level->items, level->n, sizeof(*level->items), compare_items, level->names.buf);
+	if (level->n)
+		qsort_r(level->items, level->n, sizeof(*level->items), compare_items, level->names.buf);
 	return 0;
 }
 
