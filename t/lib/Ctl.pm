@@ -33,7 +33,7 @@ $SIG{PIPE} = 'IGNORE';
 our %arguments = (
 	start => [], stop => [], status => [], reload => [], health => [], discover => [], call => ['x'], get => ['/x'],
 	post => ['/x'], delete => ['/x'], capabilities => [], upload => ['/dev/null', 'x'], download => ['x', '-'],
-	shell => ['x'], pty => [], version => [],
+	shell => ['x'], policy => ['check', '/dev/null'], pty => [], version => [],
 );
 
 # ---- running abxctl
