@@ -200,9 +200,10 @@ static void in_child(void (*test)(void))
 		_exit(0);
 	}
 	must(pid > 0 && waitpid(pid, &status, 0) == pid, "fork");
+	/* Else a child that died would be waited for without end. */
+	close(ends[1]);
 	must(read(ends[0], &tap, sizeof(tap)) == sizeof(tap), "read");
 	close(ends[0]);
-	close(ends[1]);
 }
 
 static void test_trees(void)
