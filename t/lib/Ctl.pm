@@ -25,7 +25,7 @@ chmod 0755, $tmp;
 our $json = JSON::PP->new->canonical->allow_nonref;
 
 # Nothing of the caller's own settings takes part.
-delete @ENV{grep { /^ABX_/ || /proxy$/i } keys %ENV};
+delete @ENV{grep { /^ABX_(?!BUILDDIR|BIN_DIR|TEST)/ || /proxy$/i } keys %ENV};
 $ENV{ABX_RUN_DIR} = "$tmp/none";
 $SIG{PIPE} = 'IGNORE';
 
