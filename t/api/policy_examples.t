@@ -9,6 +9,7 @@ use AbxServer;
 use Test::More;
 
 my $dir = AbxServer::temp_dir();
+my $abxctl = AbxServer::bin_dir() . '/abxctl';
 my $manual = AbxServer::slurp("$FindBin::Bin/../../packaging/man/abx-policy.5");
 
 # Run abxctl policy. Gives exit status, standard output and standard error.
@@ -20,7 +21,7 @@ sub policy {
 		delete @ENV{grep { /\AABX_/ } keys %ENV};
 		open STDOUT, '>', "$dir/out" or POSIX::_exit(126);
 		open STDERR, '>', "$dir/err" or POSIX::_exit(126);
-		exec { AbxServer::bin_dir() . '/abxctl' } 'abxctl', 'policy', @args or POSIX::_exit(127);
+		exec { $abxctl } 'abxctl', 'policy', @args or POSIX::_exit(127);
 	}
 	waitpid $pid, 0;
 	return ($? >> 8, AbxServer::slurp("$dir/out"), AbxServer::slurp("$dir/err"));

@@ -70,7 +70,7 @@ is output_of($id, 'pwd'), $base, 'the base directory';
 is output_of($id, 'echo $OUTER'), 'kept', 'the environment of the server';
 is output_of($id, 'env | grep -c ^ABX_'), '0', 'without its own settings';
 is output_of($id, 'ls /proc/self/fd | tr "\n" " "'), '0 1 2 3 ', 'no descriptor but the terminal (and the directory that ls reads)';
-like output_of($id, 'ps -o tty= -p $$; ps -o stat= -p $$'), qr{pts/\d+\s+\wN?l?s}, 'the terminal is its own, and it leads a session';
+like output_of($id, 'ps -o tty= -p $$; ps -o stat= -p $$'), qr{pts/\d+\s+\w[N<]?l?s}, 'the terminal is its own, and it leads a session';
 is output_of($id, 'ps -o sid= -p $$ | tr -d " "'), $pid, 'its own';
 my ($score) = AbxServer::slurp("/proc/$server->{pid}/oom_score_adj") =~ /(-?\d+)/;
 cmp_ok output_of($id, 'cat /proc/self/oom_score_adj'), '>', $score, 'when memory runs out it goes before the server';
