@@ -122,6 +122,8 @@ static inline void make_tree(void)
 	make_link("dir/", "%/with_slash");
 	make_link("file/", "%/file_slash");
 	make_link("loop", "%/loop");
+	make_link("loop", "outside/loop");
+	make_link("../outside/loop", "%/out_loop");
 	make_link("two", "%/one");
 	make_link("one", "%/two");
 	make_link("../base/dir", "%/out_and_in");

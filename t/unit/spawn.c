@@ -42,7 +42,7 @@ static void test_environment(void)
 	is_str(abx_env_get(&other, "KEPT"), "", "an empty one, too");
 	abx_env_set(&other, "INVOCATION_ID", "forged");
 	opt.env = &other;
-	sh("echo \"$NEW|$KEPT|$ABX_SERVER_TOKEN\"; echo $INVOCATION_ID >&2; env | grep -c INVOCATION_ID");
+	sh("echo \"$NEW|$KEPT|$ABX_SERVER_TOKEN\"; echo $INVOCATION_ID >&2; tr '\\0' '\\n' < /proc/$$/environ | grep -c INVOCATION_ID");
 	is_str(result.out.buf, "a=b c||\n1\n", "the child sees them");
 	is_int((long long)result.err.len, 33, "it has an invocation id of 32 digits, whatever the caller set");
 	ok(strncmp(result.err.buf, board->instance, 16) == 0, "which begins with the server's");
@@ -158,13 +158,11 @@ static void test_descriptors(void)
 		leaked[i] = open("/dev/zero", O_RDONLY);
 	snprintf(program, sizeof(program), "%.*s/../helper/fd_dump", (int)(strrchr(self, '/') - self), self);
 	is_int(RUN(program), 0, "a child tells its descriptors");
-	int n = -1, lines = 0;
+	int lines = 0;
 	for (const char *p = result.out.buf; *p; p = strchr(p, '\n') + 1)
-		if (atoi(p) == ++n)
-			lines++;
+		lines++;
 	is_int(lines, 3, "they are three");
 	ok(strncmp(result.out.buf, "0 /dev/null\n1 pipe:", 19) == 0 && strstr(result.out.buf, "\n2 pipe:"), "0 is /dev/null, 1 and 2 are pipes");
-	note("%s", result.out.buf);
 	sh("cat; echo end");
 	is_str(result.out.buf, "end\n", "who reads finds the end at once");
 	for (size_t i = 0; i < ABX_N(leaked); i++)
@@ -235,7 +233,7 @@ static void test_input(void)
 	is_int(result.exit_code, 4, "a child need not read it");
 	opt.input = big;
 	opt.input_len = 3 * MIB;
-	sh("head -c 5; exec <&-; echo; echo on");
+	sh("head -c 5; exec <&-; echo; sleep 0.1; echo on");
 	is_str(result.out.buf, "abcde\non\n", "nor to its end");
 	opt.input = "";
 	sh("cat; echo end");
@@ -267,6 +265,8 @@ static void test_cap(void)
 	cut_at(9, "a\\377b\\303", "a\xef\xbf\xbd" "b\xef\xbf\xbd", false);
 	cut_at(3, "\\377\\377\\377\\377", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd", true);
 
+	sh("head -c 100 /dev/zero | tr '\\0' '\\377'");
+	is_int((long long)result.out.len, 300, "every byte may become three");
 	opt.max_output = 1000;
 	sh("head -c 5000000 /dev/zero; echo done >&2; exit 9");
 	is_int(result.exit_code, 9, "a child goes on past the cap");

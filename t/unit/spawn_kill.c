@@ -27,7 +27,7 @@ static void test_timeout(void)
 	ok(result.end == ABX_SPAWN_TIMED_OUT && are_dead(result.out.buf, 1), "one that is stopped is killed, too");
 
 	opt.timeout = 0.3;
-	RUN(self, "leave-group");
+	RUN("env", "-i", self, "leave-group");
 	ok(result.end == ABX_SPAWN_TIMED_OUT && are_dead(result.out.buf, 1), "and one that moved to another group");
 
 	opt.timeout = 0.3;
@@ -144,7 +144,7 @@ static void test_late_output(void)
 	bool whole = false;
 
 	for (int i = 0; i < 50 && !whole; i++) {
-		sh("(head -c 100000 /dev/zero) & exit 0");
+		sh("(sleep 0.01; head -c 100000 /dev/zero) & exit 0");
 		whole = result.out.len == 100000;
 	}
 	ok(whole, "what a descendant writes just after the end is still taken");
@@ -234,7 +234,6 @@ static void test_marked(void)
 	marked[2] = start_marked((const char *const[]){ "INVOCATION_ID=feedf00d-1", "Z=", NULL });
 	for (size_t i = 0; i < ABX_N(others); i++)
 		spared[i] = start_marked(others[i]);
-	setenv("INVOCATION_ID", "feedf00d", 1);
 	abx_kill_marked("feedf00d");
 	for (int i = 0; i < 3; i++)
 		ok(reap_killed(marked[i]), "a process that carries the marker is killed");
@@ -244,6 +243,18 @@ static void test_marked(void)
 		dead = dead && reap_killed(spared[i]);
 	}
 	ok(lives && dead, "others are left alone");
+}
+
+/* abxd may itself be the descendant of a server. */
+static void test_marked_self(void)
+{
+	char *argv[] = { self, (char[]){ "kill-marked" }, NULL }, *vars[] = { (char[]){ "INVOCATION_ID=cafef00d" }, NULL };
+	int status = -1;
+	pid_t pid;
+
+	if (posix_spawn(&pid, self, NULL, NULL, argv, vars) == 0)
+		waitpid(pid, &status, 0);
+	is_int(status, 0, "a process that kills by a marker of its own spares itself");
 }
 
 /* The environment is read in pieces: the marker anywhere about their ends. */
@@ -286,6 +297,10 @@ int main(int argc, char **argv)
 {
 	if (argc > 1 && strcmp(argv[1], "leave-group") == 0)
 		return leave_group();
+	if (argc > 1) {
+		abx_kill_marked("cafef00d");
+		return 0;
+	}
 	spawn_open();
 	test_timeout();
 	test_client();
@@ -295,6 +310,7 @@ int main(int argc, char **argv)
 	test_late_output();
 	test_stop();
 	test_marked();
+	test_marked_self();
 	test_marker_places();
 	spawn_close();
 	return done_testing();

@@ -174,6 +174,7 @@ static inline void spawn_open(void)
 	board = abx_board_create(&board_fd, &err);
 	/* As whoever started us may have left it. */
 	signal(SIGCHLD, SIG_IGN);
+	signal(SIGPIPE, SIG_DFL);
 	if (!board || abx_spawn_init(board, base, &err) < 0 || abx_env_init(&env) < 0) {
 		printf("Bail out! %s\n", err.message);
 		exit(1);
