@@ -521,23 +521,28 @@ char *abx_group_program_name(enum abx_group group)
 	return name;
 }
 
-char *abx_find_program(const char *name)
+/* Where the programs are: beside our own in a build directory, which core tells, else where they are installed. Never from both. */
+static const char *program_dir(char self[PATH_MAX])
 {
-	char self[PATH_MAX];
-	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *path = NULL;
+	ssize_t len = readlink("/proc/self/exe", self, PATH_MAX - 1);
+	char *slash, *core = NULL;
+	bool beside;
 
 	self[len > 0 ? len : 0] = '\0';
-	char *slash = strrchr(self, '/');
-	if (slash) {
-		*slash = '\0';
-		if (asprintf(&path, "%s/%s", self, name) < 0)
-			return NULL;
-		if (access(path, X_OK) == 0)
-			return path;
-		free(path);
-	}
-	if (asprintf(&path, "%s/%s", ABX_LIBEXECDIR, name) < 0)
+	slash = strrchr(self, '/');
+	if (!slash)
+		return ABX_LIBEXECDIR;
+	*slash = '\0';
+	beside = asprintf(&core, "%s/abx-core", self) >= 0 && access(core, F_OK) == 0;
+	free(core);
+	return beside ? self : ABX_LIBEXECDIR;
+}
+
+char *abx_find_program(const char *name)
+{
+	char self[PATH_MAX], *path;
+
+	if (asprintf(&path, "%s/%s", program_dir(self), name) < 0)
 		return NULL;
 	if (access(path, X_OK) == 0)
 		return path;
