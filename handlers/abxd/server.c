@@ -288,6 +288,22 @@ static int open_signals(struct abx_server *server, struct abx_err *err)
 	return abx_server_watch(server, server->signal_fd, ABX_SOURCE_SIGNAL, 0, err);
 }
 
+/* Whether a user can reach what lies in the directories that lead to `path`; what is missing will be made so that it can. */
+static bool can_reach(const struct passwd *user, const char *path)
+{
+	abx_auto_free char *copy = path ? strdup(path) : NULL;
+	struct stat st;
+
+	for (char *slash = copy ? strchr(copy + 1, '/') : NULL; slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (stat(copy, &st) == 0 && !(st.st_mode & S_IXOTH) && !(st.st_uid == user->pw_uid && st.st_mode & S_IXUSR) &&
+		    !(st.st_gid == user->pw_gid && st.st_mode & S_IXGRP))
+			return false;
+		*slash = '/';
+	}
+	return true;
+}
+
 /* Whose connections responders take, and who owns the sockets' names. */
 static int choose_web_user(struct abx_server *server, struct abx_err *err)
 {
@@ -305,6 +321,11 @@ static int choose_web_user(struct abx_server *server, struct abx_err *err)
 			return abx_err_set(err, ABX_E_VALUE, "--peer-user: only root can serve another user's web server");
 		server->board->any_peer = 1;
 		server->board->peer_uid = user->pw_uid;
+	}
+	/* A run directory inside somebody's private one: the web server keeps our user then, rather than not to start. */
+	if (user && !server->peer_user && (!can_reach(user, server->settings.run_dir) || !can_reach(user, server->settings.spool_dir))) {
+		abx_log(ABX_LOG_WARNING, "user '%s' cannot reach the run or spool directory: lighttpd runs as root", name);
+		user = NULL;
 	}
 	if (user && geteuid() == 0) {
 		server->dir.web_uid = user->pw_uid;
