@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/auto.h"
@@ -20,6 +21,7 @@
 #define ROUNDS       16
 #define WAITED_FOR   64
 #define ROUND_WAIT_MS 200
+#define UNSEEN_WAIT_NS 5000000
 
 #define ENVIRON_CHUNK ((size_t)64 << 10)
 #define STAT_SIZE     1024
@@ -256,31 +258,34 @@ static void wait_for_dead(struct pollfd *dead, nfds_t n)
 		abx_cleanup_fd(&dead[i].fd);
 }
 
-/* One search. Returns how many were found and killed, or could not be looked at yet. */
-static size_t kill_marked_once(const char *entry, char *buf)
+/* One search. Returns whether there has to be another: some were killed, or could not be looked at yet. */
+static bool kill_marked_once(const char *entry, char *buf)
 {
 	abx_auto_dir DIR *proc = opendir("/proc");
 	struct pollfd dead[WAITED_FOR];
-	size_t more = 0;
+	bool killed = false, unseen = false;
 	nfds_t n = 0;
 	pid_t pid;
 
 	while (proc && (pid = next_pid(proc)) > 0) {
 		enum marked marked = pid == getpid() ? MARKED_NOT : is_marked(pid, entry, buf);
 
-		more += marked == MARKED_EMPTY;
+		unseen = unseen || marked == MARKED_EMPTY;
 		if (marked != MARKED)
 			continue;
 		/* Looked at again through the pid that the pidfd holds: a reused pid is not signalled. */
 		abx_auto_fd int pidfd = pidfd_open(pid, 0);
 		if (pidfd < 0 || is_marked(pid, entry, buf) != MARKED || pidfd_send_signal(pidfd, SIGKILL, NULL, 0) < 0)
 			continue;
-		more++;
+		killed = true;
 		if (n < WAITED_FOR)
 			dead[n++] = (struct pollfd){ .fd = abx_steal_fd(&pidfd), .events = POLLIN };
 	}
 	wait_for_dead(dead, n);
-	return more;
+	/* A program takes its moment to start. */
+	if (unseen && !killed)
+		nanosleep(&(struct timespec){ .tv_nsec = UNSEEN_WAIT_NS }, NULL);
+	return killed || unseen;
 }
 
 void abx_kill_marked(const char *prefix)
@@ -292,7 +297,7 @@ void abx_kill_marked(const char *prefix)
 	if (!buf || !*prefix)
 		return;
 	snprintf(entry, sizeof(entry), ABX_INVOCATION "%s", prefix);
-	for (int round = 0; round < ROUNDS && kill_marked_once(entry, buf) > 0; round++)
+	for (int round = 0; round < ROUNDS && kill_marked_once(entry, buf); round++)
 		;
 }
 

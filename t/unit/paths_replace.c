@@ -134,7 +134,7 @@ static void test_replace_races(void)
 	is_int(begin("c/x", 0644, &path, &rep, &err), 0, "begun in a directory");
 	rmdir(at("%/c"));
 	is_int(abx_replacement_commit(&rep, true, &err), -1, "which goes: that is an error");
-	is_int(err.kind, ABX_E_NO_FILE, "and the place is missing");
+	is_int(err.kind, ABX_E_NO_FILE, "of a missing directory");
 }
 
 static atomic_int winners, losers;
