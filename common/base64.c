@@ -3,6 +3,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "common/base64_simd.h"
+
 /* The tables are built by the preprocessor: constant, shared, and with no moment before they are filled. */
 #define ENCODED(n) \
 	((n) < 26 ? 'A' + (n) : (n) < 52 ? 'a' + (n) - 26 : (n) < 62 ? '0' + (n) - 52 : (n) == 62 ? '+' : '/')
@@ -44,7 +46,11 @@ size_t abx_base64_encode(const void *data, size_t len, char *out)
 {
 	const unsigned char *p = data;
 	char *start = out;
+	size_t blocks = abx_base64_encode_blocks(p, len, out);
 
+	p += blocks;
+	len -= blocks;
+	out += blocks / 3 * 4;
 	for (; len >= 3; len -= 3, p += 3, out += 4) {
 		uint32_t bits = (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2];
 		memcpy(out, pairs[bits >> 12].c, 2);
@@ -77,8 +83,9 @@ static void put_bytes(unsigned char *out, uint32_t bits)
 /* Decode whole groups up to a line break, padding or anything bad. Returns the characters read. */
 static size_t decode_groups(const unsigned char *p, size_t len, unsigned char *out)
 {
-	size_t i = 0;
+	size_t i = abx_base64_decode_blocks(p, len, out);
 
+	out += i / 4 * 3;
 	for (; len - i >= 8; i += 8, out += 6) {
 		uint32_t a = decode_group(p + i), b = decode_group(p + i + 4);
 		if ((a | b) & BAD)

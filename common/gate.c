@@ -72,15 +72,22 @@ static int too_large(struct abx_err *err)
 	return abx_err_set(err, ABX_E_TOO_LARGE, "Request body is larger than %zu bytes", ABX_BODY_MAX);
 }
 
+static int no_room(struct abx_err *err)
+{
+	return abx_err_set(err, ABX_E_INTERNAL, "Out of memory for the request body");
+}
+
 static int read_body(struct abx_request *req, struct abx_err *err)
 {
 	size_t expected = (size_t)abx_request_length(req), alloc = expected + 1;
 
 	if (expected > ABX_BODY_MAX)
 		return too_large(err);
-	req->body = malloc(alloc);
-	while (req->body) {
-		ssize_t n = req->io->ops->read(req->io, req->body + req->body_len, alloc - req->body_len);
+	if (abx_block_alloc(&req->block, alloc) < 0)
+		return no_room(err);
+	req->body = req->block.data;
+	for (;;) {
+		ssize_t n = req->io->ops->read(req->io, req->body + req->body_len, req->block.size - req->body_len);
 
 		if (n < 0)
 			return abx_err_set(err, ABX_E_VALUE, "The request body ended early");
@@ -89,16 +96,10 @@ static int read_body(struct abx_request *req, struct abx_err *err)
 		req->body_len += (size_t)n;
 		if (req->body_len > ABX_BODY_MAX)
 			return too_large(err);
-		if (req->body_len == alloc) {
-			char *grown = realloc(req->body, alloc += BODY_STEP);
-
-			if (!grown)
-				return abx_err_set(err, ABX_E_INTERNAL, "Out of memory for the request body");
-			req->body = grown;
-		}
+		if (req->body_len == req->block.size && abx_block_grow(&req->block, req->block.size + BODY_STEP) < 0)
+			return no_room(err);
+		req->body = req->block.data;
 	}
-	if (!req->body)
-		return abx_err_set(err, ABX_E_INTERNAL, "Out of memory for the request body");
 	if (req->body_len < expected)
 		return abx_err_set(err, ABX_E_VALUE, "The request body ended early");
 	return 0;

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/block.h"
 #include "common/board.h"
 #include "common/endpoint.h"
 #include "common/json.h"
@@ -59,6 +60,7 @@ struct abx_request {
 	struct abx_json_text text;  /* the large member that was cut out of the body */
 	char *body;                 /* the bytes behind `text` */
 	size_t body_len;
+	struct abx_block block;     /* what holds them */
 	json_t *error_members;      /* further members of an error body, or NULL */
 	int32_t held[2];            /* slots of the board in which this call counts as running (abx_gate_admit) */
 	size_t n_held;
