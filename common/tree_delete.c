@@ -234,7 +234,7 @@ int abx_tree_check_denied(const struct abx_path *path, const struct abx_roots *r
 		.top = path, .roots = roots, .flags = ABX_TREE_DENIED | ABX_TREE_STRICT, .visit = visit_nothing,
 	};
 
-	if (!roots->deny || !roots->deny[0] || path->fd < 0 || !S_ISDIR(path->st.st_mode))
+	if (!roots->picky || path->fd < 0 || !S_ISDIR(path->st.st_mode))
 		return 0;
 	return abx_tree_walk(&tree, err);
 }
