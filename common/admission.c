@@ -1,7 +1,19 @@
 /* The gate's counters: how often, and how many at a time. */
+#include <stdatomic.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "common/gate.h"
+
+/* Responders never fork without a new program, so it is asked for once. */
+static pid_t self(void)
+{
+	static _Atomic pid_t pid;
+
+	if (!pid)
+		pid = getpid();
+	return pid;
+}
 
 static int refuse_rate(struct abx_request *req, int64_t wait_ms, struct abx_err *err)
 {
@@ -25,7 +37,7 @@ int abx_gate_admit(struct abx_request *req, struct abx_err *err)
 	if (!rule->slots || !req->identity)
 		return 0;
 	slot = rule->slots[req->identity - req->service->policy->identities];
-	switch (abx_rates_enter(&req->service->board->rates, slot, &limits, &wait_ms)) {
+	switch (abx_rates_enter(&req->service->board->rates, slot, &limits, self(), &wait_ms)) {
 	case ABX_RATE_PASSED:
 		break;
 	case ABX_RATE_TOO_OFTEN:
@@ -42,5 +54,5 @@ int abx_gate_admit(struct abx_request *req, struct abx_err *err)
 void abx_gate_leave(struct abx_request *req)
 {
 	while (req->n_held > 0)
-		abx_rates_leave(&req->service->board->rates, req->held[--req->n_held]);
+		abx_rates_leave(&req->service->board->rates, req->held[--req->n_held], self());
 }

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <nettle/sha2.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/auto.h"
 #include "common/clock.h"
@@ -217,14 +216,14 @@ static bool change_running(struct abx_rate_slot *slot, pid_t pid, int change)
 	return true;
 }
 
-enum abx_rate_verdict abx_rates_enter_at(struct abx_rates *rates, int32_t index, const struct abx_rate_limits *limits, int64_t now_us,
-					 int64_t *ret_wait_ms)
+enum abx_rate_verdict abx_rates_enter_at(struct abx_rates *rates, int32_t index, const struct abx_rate_limits *limits, pid_t self,
+					 int64_t now_us, int64_t *ret_wait_ms)
 {
 	struct abx_rate_slot *slot = &rates->slots[index];
 
 	if (limits->max_concurrent && count_running(slot) >= limits->max_concurrent)
 		return ABX_RATE_TOO_MANY;
-	if (limits->max_concurrent && !change_running(slot, getpid(), 0))
+	if (limits->max_concurrent && !change_running(slot, self, 0))
 		return ABX_RATE_TOO_MANY;
 	if (limits->count) {
 		expire(rates, index, limits->window_ms * 1000, now_us);
@@ -234,26 +233,26 @@ enum abx_rate_verdict abx_rates_enter_at(struct abx_rates *rates, int32_t index,
 		}
 	}
 	if (limits->max_concurrent)
-		change_running(slot, getpid(), 1);
+		change_running(slot, self, 1);
 	return ABX_RATE_PASSED;
 }
 
-enum abx_rate_verdict abx_rates_enter(struct abx_rates *rates, int32_t index, const struct abx_rate_limits *limits, int64_t *ret_wait_ms)
+enum abx_rate_verdict abx_rates_enter(struct abx_rates *rates, int32_t index, const struct abx_rate_limits *limits, pid_t self,
+				      int64_t *ret_wait_ms)
 {
 	struct abx_rate_slot *slot = &rates->slots[index];
 	enum abx_rate_verdict verdict;
 
 	lock_slot(slot);
 	/* The time is taken inside, so that the marks are in order. */
-	verdict = abx_rates_enter_at(rates, index, limits, abx_clock_us(), ret_wait_ms);
+	verdict = abx_rates_enter_at(rates, index, limits, self, abx_clock_us(), ret_wait_ms);
 	unlock_slot(slot);
 	return verdict;
 }
 
-void abx_rates_leave(struct abx_rates *rates, int32_t index)
+void abx_rates_leave(struct abx_rates *rates, int32_t index, pid_t self)
 {
 	struct abx_rate_slot *slot = &rates->slots[index];
-	pid_t self = getpid();
 
 	lock_slot(slot);
 	for (size_t i = 0; i < ABX_RATE_OWNERS; i++)

@@ -58,16 +58,18 @@ struct abx_rate_limits {
 enum abx_rate_verdict { ABX_RATE_PASSED, ABX_RATE_TOO_OFTEN, ABX_RATE_TOO_MANY };
 
 /*
- * Let a call pass, or not. One that passed counts as running until abx_rates_leave. *ret_wait_ms, when it came too often: how long until the next may pass.
+ * Let a call of the process `self` pass, or not. One that passed counts as running until abx_rates_leave. *ret_wait_ms, when it came too often: how long until
+ * the next may pass.
  */
-enum abx_rate_verdict abx_rates_enter(struct abx_rates *rates, int32_t slot, const struct abx_rate_limits *limits, int64_t *ret_wait_ms);
-void abx_rates_leave(struct abx_rates *rates, int32_t slot);
+enum abx_rate_verdict abx_rates_enter(struct abx_rates *rates, int32_t slot, const struct abx_rate_limits *limits, pid_t self,
+				      int64_t *ret_wait_ms);
+void abx_rates_leave(struct abx_rates *rates, int32_t slot, pid_t self);
 
 /* The process has died: its calls are running no longer. */
 void abx_rates_forget(struct abx_rates *rates, pid_t pid);
 
 /* abx_rates_enter at a given moment (microseconds), for tests. */
-enum abx_rate_verdict abx_rates_enter_at(struct abx_rates *rates, int32_t slot, const struct abx_rate_limits *limits, int64_t now_us,
-					 int64_t *ret_wait_ms);
+enum abx_rate_verdict abx_rates_enter_at(struct abx_rates *rates, int32_t slot, const struct abx_rate_limits *limits, pid_t self,
+					 int64_t now_us, int64_t *ret_wait_ms);
 
 #endif

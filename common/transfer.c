@@ -18,7 +18,8 @@ static int check_target(const struct abx_request *req, const struct abx_path *ta
 	if (abx_rule_allows_extension(req->rule, target->name, err) < 0)
 		return -1;
 	if (!overwrite && target->fd >= 0 && !S_ISDIR(target->st.st_mode))
-		return abx_err_set(err, ABX_E_FILE_EXISTS, "File exists: %s", target->resolved);
+		return abx_err_rule(err, ABX_E_FILE_EXISTS, req->rule->keep_existing ? req->rule->values_rule : "", "File exists: %s",
+				    target->resolved);
 	return 0;
 }
 

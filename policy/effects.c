@@ -52,6 +52,7 @@ static const struct {
 } unfinished[] = {
 	{ ABX_KEY_CONFINE, NULL },
 	{ ABX_KEY_URLS, NULL },
+	{ ABX_KEY_RATE | ABX_KEY_CONCURRENT, "pty_connect" },
 };
 
 /* Keys that the gate sees to, whatever the endpoint does. */

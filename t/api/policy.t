@@ -150,6 +150,7 @@ subtest 'uploads' => sub {
 		my $answer = $put->("$name.py", 'y');
 		is $answer->{status}, 409, "$name: a file that is there";
 		is $answer->{json}{type}, 'FileExistsError', "$name: is not overwritten";
+		is $answer->{json}{rule}, $rule, "$name: by the rule";
 		is AbxServer::slurp("$base/$name.py"), 'x', "$name: and keeps its content";
 		refused($put->("large-$name.py", 'x' x 21), 413, 'payload_too_large', undef, "$name: too large");
 		ok !-e "$base/large-$name.py", "$name: leaves nothing";

@@ -93,6 +93,7 @@ static const struct {
 	{ "endpoints: {browser_navigate: {url_allow: ['ftp://x/']}}",
 	  "p.yaml:1: endpoints.browser_navigate.url_allow: 'ftp://x/' can match neither http:// nor https://" },
 	/* what nothing enforces yet */
+	{ "endpoints:\n  pty_connect: {limits: {rate: 5/s}}", "p.yaml:2: endpoints.pty_connect.limits.rate: is not implemented yet for this endpoint" },
 	{ "endpoints:\n  browser_navigate: {block_private_networks: true}",
 	  "p.yaml:2: endpoints.browser_navigate.block_private_networks: is not implemented yet for this endpoint" },
 	/* identities */

@@ -35,7 +35,7 @@ static int32_t new_slot(void)
 /* One call at a time in microseconds: passed? */
 static bool pass_at(int32_t slot, const struct abx_rate_limits *limits, int64_t us, int64_t *wait_ms)
 {
-	return abx_rates_enter_at(rates, slot, limits, us, wait_ms) == ABX_RATE_PASSED;
+	return abx_rates_enter_at(rates, slot, limits, getpid(), us, wait_ms) == ABX_RATE_PASSED;
 }
 
 static void test_slots(void)
@@ -135,50 +135,50 @@ static void test_running(void)
 	int pipe_fds[2], status;
 	char byte;
 
-	is_int(abx_rates_enter(rates, slot, &limits, &wait), ABX_RATE_PASSED, "the first of two");
-	is_int(abx_rates_enter(rates, slot, &limits, &wait), ABX_RATE_PASSED, "the second");
-	is_int(abx_rates_enter(rates, slot, &limits, &wait), ABX_RATE_TOO_MANY, "not the third");
-	abx_rates_leave(rates, slot);
-	is_int(abx_rates_enter(rates, slot, &limits, &wait), ABX_RATE_PASSED, "one has left, one may come");
-	abx_rates_leave(rates, slot);
-	abx_rates_leave(rates, slot);
-	abx_rates_leave(rates, slot);
-	abx_rates_leave(rates, slot);
-	is_int(abx_rates_enter(rates, slot, &limits, &wait), ABX_RATE_PASSED, "leaving too often gives nothing away");
-	is_int(abx_rates_enter(rates, slot, &limits, &wait), ABX_RATE_PASSED, "two");
-	is_int(abx_rates_enter(rates, slot, &limits, &wait), ABX_RATE_TOO_MANY, "and no more");
-	abx_rates_leave(rates, slot);
-	abx_rates_leave(rates, slot);
+	is_int(abx_rates_enter(rates, slot, &limits, getpid(), &wait), ABX_RATE_PASSED, "the first of two");
+	is_int(abx_rates_enter(rates, slot, &limits, getpid(), &wait), ABX_RATE_PASSED, "the second");
+	is_int(abx_rates_enter(rates, slot, &limits, getpid(), &wait), ABX_RATE_TOO_MANY, "not the third");
+	abx_rates_leave(rates, slot, getpid());
+	is_int(abx_rates_enter(rates, slot, &limits, getpid(), &wait), ABX_RATE_PASSED, "one has left, one may come");
+	abx_rates_leave(rates, slot, getpid());
+	abx_rates_leave(rates, slot, getpid());
+	abx_rates_leave(rates, slot, getpid());
+	abx_rates_leave(rates, slot, getpid());
+	is_int(abx_rates_enter(rates, slot, &limits, getpid(), &wait), ABX_RATE_PASSED, "leaving too often gives nothing away");
+	is_int(abx_rates_enter(rates, slot, &limits, getpid(), &wait), ABX_RATE_PASSED, "two");
+	is_int(abx_rates_enter(rates, slot, &limits, getpid(), &wait), ABX_RATE_TOO_MANY, "and no more");
+	abx_rates_leave(rates, slot, getpid());
+	abx_rates_leave(rates, slot, getpid());
 
-	is_int(abx_rates_enter(rates, other, &both, &wait), ABX_RATE_PASSED, "both limits");
+	is_int(abx_rates_enter(rates, other, &both, getpid(), &wait), ABX_RATE_PASSED, "both limits");
 	for (int i = 0; i < 10; i++)
-		abx_rates_enter(rates, other, &both, &wait);
-	abx_rates_leave(rates, other);
+		abx_rates_enter(rates, other, &both, getpid(), &wait);
+	abx_rates_leave(rates, other, getpid());
 	for (int i = 0; i < 4; i++) {
-		is_int(abx_rates_enter(rates, other, &both, &wait), ABX_RATE_PASSED, "one too many at a time has not counted for the rate");
-		abx_rates_leave(rates, other);
+		is_int(abx_rates_enter(rates, other, &both, getpid(), &wait), ABX_RATE_PASSED, "one too many at a time has not counted for the rate");
+		abx_rates_leave(rates, other, getpid());
 	}
-	is_int(abx_rates_enter(rates, other, &both, &wait), ABX_RATE_TOO_OFTEN, "now it is too often");
-	is_int(abx_rates_enter(rates, other, &(struct abx_rate_limits){ 0, 0, 1 }, &wait), ABX_RATE_PASSED, "which does not count as running");
-	abx_rates_leave(rates, other);
+	is_int(abx_rates_enter(rates, other, &both, getpid(), &wait), ABX_RATE_TOO_OFTEN, "now it is too often");
+	is_int(abx_rates_enter(rates, other, &(struct abx_rate_limits){ 0, 0, 1 }, getpid(), &wait), ABX_RATE_PASSED, "which does not count as running");
+	abx_rates_leave(rates, other, getpid());
 
 	/* A process that dies with calls. */
 	if (pipe(pipe_fds) < 0)
 		return;
 	pid_t pid = fork();
 	if (pid == 0) {
-		abx_rates_enter(rates, slot, &limits, &wait);
-		abx_rates_enter(rates, slot, &limits, &wait);
+		abx_rates_enter(rates, slot, &limits, getpid(), &wait);
+		abx_rates_enter(rates, slot, &limits, getpid(), &wait);
 		_exit(write(pipe_fds[1], "x", 1) == 1 && pause());
 	}
 	ok(read(pipe_fds[0], &byte, 1) == 1, "another process has two calls running");
-	is_int(abx_rates_enter(rates, slot, &limits, &wait), ABX_RATE_TOO_MANY, "they count here");
+	is_int(abx_rates_enter(rates, slot, &limits, getpid(), &wait), ABX_RATE_TOO_MANY, "they count here");
 	kill(pid, SIGKILL);
 	waitpid(pid, &status, 0);
-	is_int(abx_rates_enter(rates, slot, &limits, &wait), ABX_RATE_TOO_MANY, "also when it is dead");
+	is_int(abx_rates_enter(rates, slot, &limits, getpid(), &wait), ABX_RATE_TOO_MANY, "also when it is dead");
 	abx_rates_forget(rates, pid);
-	is_int(abx_rates_enter(rates, slot, &limits, &wait), ABX_RATE_PASSED, "until that is told");
-	abx_rates_leave(rates, slot);
+	is_int(abx_rates_enter(rates, slot, &limits, getpid(), &wait), ABX_RATE_PASSED, "until that is told");
+	abx_rates_leave(rates, slot, getpid());
 }
 
 /* A process that dies while it holds the lock of a slot. */
@@ -194,8 +194,8 @@ static void test_dead_owner(void)
 		_exit(0);
 	}
 	waitpid(pid, NULL, 0);
-	is_int(abx_rates_enter(rates, slot, &limits, &wait), ABX_RATE_PASSED, "a lock whose owner is dead is taken over");
-	is_int(abx_rates_enter(rates, slot, &limits, &wait), ABX_RATE_PASSED, "for good");
+	is_int(abx_rates_enter(rates, slot, &limits, getpid(), &wait), ABX_RATE_PASSED, "a lock whose owner is dead is taken over");
+	is_int(abx_rates_enter(rates, slot, &limits, getpid(), &wait), ABX_RATE_PASSED, "for good");
 }
 
 /* Many processes at a time: together no more than the rate. */
@@ -212,7 +212,7 @@ static void test_together(void)
 			int64_t wait;
 
 			for (int k = 0; k < CALLS; k++)
-				passed += abx_rates_enter(rates, slot, &limits, &wait) == ABX_RATE_PASSED;
+				passed += abx_rates_enter(rates, slot, &limits, getpid(), &wait) == ABX_RATE_PASSED;
 			_exit(passed > CALLS);
 		}
 	for (int i = 0; i < PROCESSES; i++)
@@ -238,13 +238,13 @@ static void test_full(void)
 	ok(all, "as many as there are, though others had been taken before");
 	is_int(abx_rates_slot(rates, "x", "one more"), -1, "and no more");
 	slot = abx_rates_slot(rates, "x", "f7");
-	abx_rates_enter(rates, slot, &(struct abx_rate_limits){ 1, 60000, 1 }, &(int64_t){ 0 });
+	abx_rates_enter(rates, slot, &(struct abx_rate_limits){ 1, 60000, 1 }, getpid(), &(int64_t){ 0 });
 	abx_rates_begin(rates);
 	ok(abx_rates_slot(rates, "x", "one more") >= 0, "with the next policy there is room");
 	for (int i = 0; i < ABX_RATE_SLOTS - 1; i++) {
 		snprintf(name, sizeof(name), "g%d", i);
 		slot = abx_rates_slot(rates, "x", name);
-		all &= slot >= 0 && abx_rates_enter(rates, slot, &(struct abx_rate_limits){ 1, 60000, 1 }, &(int64_t){ 0 }) == ABX_RATE_PASSED;
+		all &= slot >= 0 && abx_rates_enter(rates, slot, &(struct abx_rate_limits){ 1, 60000, 1 }, getpid(), &(int64_t){ 0 }) == ABX_RATE_PASSED;
 	}
 	ok(all, "and what is given away is empty");
 }
