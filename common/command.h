@@ -2,8 +2,8 @@
 #ifndef ABX_COMMAND_H
 #define ABX_COMMAND_H
 
-#include "common/request.h"
 #include "common/confine.h"
+#include "common/request.h"
 #include "common/spawn.h"
 #include "common/workdir.h"
 
