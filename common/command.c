@@ -30,21 +30,25 @@ static int make_env(const struct abx_request *req, struct abx_env *env, struct a
 	return failed ? abx_err_set(err, ABX_E_INTERNAL, "Out of memory") : 0;
 }
 
-/* The trees that a command whose files are confined may write: the endpoint's, and a temporary directory. */
+/*
+ * The trees that a command whose files are confined may write: the endpoint's, and a temporary directory. The kernel knows no globs, so what the policy allows by
+ * one is left out.
+ */
 static int confine_files(struct abx_request *req, struct abx_command *command, struct abx_err *err)
 {
-	size_t n = req->roots->n;
+	size_t n = 0;
 
-	command->trees = calloc(n + 1, sizeof(*command->trees));
+	command->trees = calloc(req->roots->n + 1, sizeof(*command->trees));
 	if (!command->trees)
 		return abx_err_set(err, ABX_E_INTERNAL, "Out of memory");
 	if (abx_workdir_make(req->service->policy->spool_dir, &command->temp, err) < 0)
 		return -1;
-	for (size_t i = 0; i < n; i++)
-		command->trees[i] = req->roots->roots[i].fd;
-	command->trees[n] = command->temp.fd;
+	for (size_t i = 0; i < req->roots->n; i++)
+		if (!req->roots->roots[i].only)
+			command->trees[n++] = req->roots->roots[i].fd;
+	command->trees[n++] = command->temp.fd;
 	command->confinement.trees = command->trees;
-	command->confinement.n_trees = n + 1;
+	command->confinement.n_trees = n;
 	/* A caller may have one of its own. */
 	if (!json_object_get(json_object_get(req->args, "env"), "TMPDIR") && abx_env_set(&command->env, "TMPDIR", command->temp.path) < 0)
 		return abx_err_set(err, ABX_E_INTERNAL, "Out of memory");

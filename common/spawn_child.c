@@ -200,6 +200,7 @@ static int launch_start(struct launch *launch, const char *program, const char *
 {
 	const struct abx_start *start = launch->start;
 	char *const *vars = launch->vars;
+	char reason[128];
 	int rc;
 
 	if (!start->confine) {
@@ -211,9 +212,10 @@ static int launch_start(struct launch *launch, const char *program, const char *
 	if (abx_confine_begin(start->confine, program, start->argv, launch->vars, &launch->confined, err) < 0)
 		return -1;
 	rc = child_exec(launch, launch->confined.program, launch->confined.argv, vars, &child->pid);
-	if (rc)
-		return abx_err_errno(err, rc, "Cannot confine the command: %s", launch->confined.program);
-	return 0;
+	if (!rc)
+		return 0;
+	/* It is the server's own program that is missing, and no file of the caller's. */
+	return abx_err_set(err, ABX_E_INTERNAL, "Cannot confine the command: abx-exec: %s", strerror_r(rc, reason, sizeof(reason)));
 }
 
 /* The child has become what was wanted; or it has ended, and is gone. */
