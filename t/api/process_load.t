@@ -22,8 +22,7 @@ sub children { return scalar AbxServer::children_of($responder) }
 # A program that writes and is gone: what it wrote is in a pipe that nobody holds any more.
 my $n = $LONG ? 2000 : 200;
 AbxServer::spew("$base/200k", join('', map { sprintf "%-99d\n", $_ } 1 .. 2000), 0644);
-my $want = AbxServer::encode_json({ stdout => AbxServer::slurp("$base/200k") });
-($want) = $want =~ /"stdout":("(?:[^"\\]|\\.)*")/;
+my $want = AbxServer::encode_json(AbxServer::slurp("$base/200k"));
 is LoadClient::each_of($server, $n, 8, sub {
 	my ($status, $body) = $_[0]->post('/shell', '{"command": "dd if=200k bs=200000 status=none"}');
 	return $status == 200 && $body eq qq({"stdout": $want, "stderr": "", "exit_code": 0});

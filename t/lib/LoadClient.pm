@@ -33,18 +33,26 @@ sub request {
 	my $token = defined $self->{token} ? "X-Access-Token: $self->{token}\r\n" : '';
 	my $length = defined $content ? 'Content-Length: ' . length($content) . "\r\n" : '';
 	my $bytes = "$method $self->{server}{prefix}$path HTTP/1.1\r\nHost: x\r\n$token$length\r\n" . (defined $content ? $content : '');
-	my ($got, $end, $need) = ('');
+	my ($got, $whole, $head) = ('');
 
 	syswrite $socket, $bytes;
-	until (defined $need && length $got >= $need) {
+	until ($whole) {
 		sysread $socket, $got, 1 << 20, length $got or die 'the server closed the connection';
-		next if defined $need || ($end = index $got, "\r\n\r\n") < 0;
-		my ($size) = substr($got, 0, $end) =~ /^content-length: (\d+)/mi or die "no length: $got";
-		$need = $end + 4 + $size;
+		my $end = index $got, "\r\n\r\n";
+		next if $end < 0;
+		$head = substr $got, 0, $end;
+		$whole = $head =~ /^content-length: (\d+)/mi ? length $got >= $end + 4 + $1 : substr($got, -5) eq "0\r\n\r\n";
 	}
-	my ($status) = $got =~ m{\AHTTP/1\.1 (\d+)};
-	delete $self->{socket} if substr($got, 0, $end) =~ /^connection: close/mi;
-	return ($status, substr $got, $end + 4);
+	delete $self->{socket} if $head =~ /^connection: close/mi;
+	my ($status) = $head =~ m{\AHTTP/1\.1 (\d+)};
+	my $content = substr $got, length($head) + 4;
+	# Chunks: a size in hex, and so many bytes.
+	if ($head =~ /^transfer-encoding: chunked/mi) {
+		my ($chunks, $size) = ($content);
+		$content = '';
+		$content .= substr $chunks, 0, $size, '' while $chunks =~ s/\A(?:\r\n)?([0-9a-f]+)\r\n// && ($size = hex $1);
+	}
+	return ($status, $content);
 }
 
 sub get {
