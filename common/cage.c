@@ -1,6 +1,7 @@
 #include "common/cage.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/netlink.h>
 #include <linux/sched.h>
 #include <seccomp.h>
@@ -19,6 +20,8 @@
 #define ADMIN   ABX_CAGE_NO_ADMIN
 #define EXEC    ABX_CAGE_NO_EXEC
 #define NETWORK ABX_CAGE_NO_NETWORK
+#define URING   ABX_CAGE_NO_IO_URING
+#define CUT     ABX_CAGE_NO_TRUNCATE
 
 #define FAMILIES 64 /* of sockets; AF_MAX of today's kernels is below */
 
@@ -32,9 +35,12 @@ static const struct refusal refusals[] = {
 	{ "execve", EXEC },
 	{ "execveat", EXEC },
 	/* io_uring does the work of other calls where no filter sees it. */
-	{ "io_uring_setup", ADMIN | EXEC | NETWORK },
-	{ "io_uring_enter", ADMIN | EXEC | NETWORK },
-	{ "io_uring_register", ADMIN | EXEC | NETWORK },
+	{ "io_uring_setup", ADMIN | EXEC | NETWORK | URING },
+	{ "io_uring_enter", ADMIN | EXEC | NETWORK | URING },
+	{ "io_uring_register", ADMIN | EXEC | NETWORK | URING },
+	/* Cutting files by their names, which Landlock did not know before version 3. */
+	{ "truncate", CUT },
+	{ "truncate64", CUT },
 	/* Other processes: their memory and their descriptors. */
 	{ "ptrace", ADMIN },
 	{ "process_vm_readv", ADMIN },
@@ -123,6 +129,18 @@ static int filter_add_network(scmp_filter_ctx filter, unsigned flags)
 					  SCMP_CMP(2, SCMP_CMP_NE, NETLINK_SOCK_DIAG, 0));
 }
 
+/* Opening a file only to read it cuts it all the same with O_TRUNC. The flags of openat2 are in memory. Returns 0 or a negative errno. */
+static int filter_add_truncate(scmp_filter_ctx filter)
+{
+	int rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(open), 1,
+				  SCMP_CMP(1, SCMP_CMP_MASKED_EQ, O_ACCMODE | O_TRUNC, O_RDONLY | O_TRUNC));
+
+	if (!rc)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(openat), 1,
+				      SCMP_CMP(2, SCMP_CMP_MASKED_EQ, O_ACCMODE | O_TRUNC, O_RDONLY | O_TRUNC));
+	return rc ? rc : seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(openat2), 0);
+}
+
 /* Rules on arguments. Returns 0 or a negative errno. */
 static int filter_add_arguments(scmp_filter_ctx filter, unsigned flags)
 {
@@ -130,6 +148,8 @@ static int filter_add_arguments(scmp_filter_ctx filter, unsigned flags)
 
 	if (flags & NETWORK)
 		rc = filter_add_network(filter, flags);
+	if (!rc && (flags & CUT))
+		rc = filter_add_truncate(filter);
 	if (rc || !(flags & ADMIN))
 		return rc;
 	for (size_t i = 0; !rc && i < ABX_N(new_namespaces); i++)
@@ -165,7 +185,7 @@ static int filter_fill(scmp_filter_ctx filter, unsigned flags)
 	return rc ? rc : filter_add_arguments(filter, flags);
 }
 
-static int filter_enter(unsigned flags, struct abx_err *err)
+int abx_cage_filter(unsigned flags, struct abx_err *err)
 {
 	__attribute__((cleanup(filter_release))) scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
 	int rc;
@@ -208,7 +228,7 @@ int abx_cage_trees(const int *fds, size_t n, struct abx_err *err)
 		return abx_err_set(err, ABX_E_INTERNAL, "Out of memory");
 	for (size_t i = 0; i < n; i++)
 		trees[i] = (struct abx_landlock_tree){ .fd = fds[i], .writes = true };
-	result = abx_landlock_enter(trees, n, err);
+	result = abx_landlock_enter(ABX_LANDLOCK_FILES, trees, n, err);
 	if (result > 0)
 		add_report("The kernel has no Landlock: this program's own checks alone keep it inside its directories");
 	return result < 0 ? -1 : 0;
@@ -230,5 +250,5 @@ int abx_cage_enter(unsigned flags, struct abx_err *err)
 		add_report("The kernel has no seccomp: no system call is refused to this program");
 		return 0;
 	}
-	return filter_enter(flags, err);
+	return abx_cage_filter(flags, err);
 }

@@ -1,5 +1,6 @@
 #include "common/command.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "policy/evaluate.h"
@@ -29,13 +30,51 @@ static int make_env(const struct abx_request *req, struct abx_env *env, struct a
 	return failed ? abx_err_set(err, ABX_E_INTERNAL, "Out of memory") : 0;
 }
 
+/*
+ * The trees that a command whose files are confined may write: the endpoint's, and a temporary directory. The kernel knows no globs, so what the policy allows by
+ * one is left out.
+ */
+static int confine_files(struct abx_request *req, struct abx_command *command, struct abx_err *err)
+{
+	size_t n = 0;
+
+	command->trees = calloc(req->roots->n + 1, sizeof(*command->trees));
+	if (!command->trees)
+		return abx_err_set(err, ABX_E_INTERNAL, "Out of memory");
+	if (abx_workdir_make(req->service->policy->spool_dir, &command->temp, err) < 0)
+		return -1;
+	for (size_t i = 0; i < req->roots->n; i++)
+		if (!req->roots->roots[i].only)
+			command->trees[n++] = req->roots->roots[i].fd;
+	command->trees[n++] = command->temp.fd;
+	command->confinement.trees = command->trees;
+	command->confinement.n_trees = n;
+	/* A caller may have one of its own. */
+	if (!json_object_get(json_object_get(req->args, "env"), "TMPDIR") && abx_env_set(&command->env, "TMPDIR", command->temp.path) < 0)
+		return abx_err_set(err, ABX_E_INTERNAL, "Out of memory");
+	return 0;
+}
+
+/* What the policy says of confinement, as the spawn door wants it. */
+static int confine(struct abx_request *req, struct abx_command *command, struct abx_err *err)
+{
+	unsigned wanted = req->rule->confine;
+
+	command->confinement = (struct abx_confinement){
+		.filesystem = wanted & ABX_CONFINE_FILESYSTEM,
+		.no_network = wanted & ABX_CONFINE_NETWORK,
+		.no_new_privs = wanted & ABX_CONFINE_NO_NEW_PRIVS,
+	};
+	return command->confinement.filesystem ? confine_files(req, command, err) : 0;
+}
+
 int abx_command_prepare(struct abx_request *req, char *const *argv, const char *shell_text, struct abx_command *ret_command,
 			struct abx_err *err)
 {
 	abx_auto_command struct abx_command command = ABX_COMMAND_INIT;
 	int allowed = shell_text ? abx_rule_allows_shell_text(req->rule, shell_text, err) : abx_rule_allows_command(req->rule, argv, err);
 
-	if (allowed < 0 || abx_command_cwd(req, &command.cwd, err) < 0 || make_env(req, &command.env, err) < 0)
+	if (allowed < 0 || abx_command_cwd(req, &command.cwd, err) < 0 || make_env(req, &command.env, err) < 0 || confine(req, &command, err) < 0)
 		return -1;
 	command.spawn.argv = argv;
 	command.spawn.client_fd = req->io->client_fd;
@@ -45,6 +84,7 @@ int abx_command_prepare(struct abx_request *req, char *const *argv, const char *
 	/* These are where the caller's are, and nowhere else. */
 	ret_command->spawn.env = &ret_command->env;
 	ret_command->spawn.cwd_fd = ret_command->cwd.fd;
+	ret_command->spawn.confine = req->rule->confine ? &ret_command->confinement : NULL;
 	command = (struct abx_command)ABX_COMMAND_INIT;
 	return 0;
 }
@@ -53,6 +93,8 @@ void abx_command_release(struct abx_command *command)
 {
 	abx_path_release(&command->cwd);
 	abx_env_release(&command->env);
+	abx_workdir_release(&command->temp);
+	free(command->trees);
 }
 
 int abx_command_cut_short(const struct abx_command *command, enum abx_spawn_end end, struct abx_err *err)

@@ -2,8 +2,10 @@
 #ifndef ABX_COMMAND_H
 #define ABX_COMMAND_H
 
+#include "common/confine.h"
 #include "common/request.h"
 #include "common/spawn.h"
+#include "common/workdir.h"
 
 /* A command of a request, ready to be started. */
 struct abx_command {
@@ -11,9 +13,12 @@ struct abx_command {
 	struct abx_env env;
 	struct abx_spawn spawn; /* argv is borrowed, and client_fd the request's; without input and sink */
 	char seconds[32];       /* spawn.timeout as a message names it */
+	struct abx_confinement confinement; /* where spawn.confine points to it */
+	struct abx_workdir temp;            /* its TMPDIR when its files are confined: the one place it has to itself */
+	int *trees;                         /* of the confinement */
 };
 
-#define ABX_COMMAND_INIT { .cwd = ABX_PATH_INIT }
+#define ABX_COMMAND_INIT { .cwd = ABX_PATH_INIT, .temp = ABX_WORKDIR_INIT }
 
 /*
  * The directory to start in: the base directory, unless the argument "cwd" names one inside the allowed trees. One that is missing, no directory or outside is
@@ -24,7 +29,7 @@ int abx_command_cwd(struct abx_request *req, struct abx_path *ret_cwd, struct ab
 /*
  * Check everything that a caller says of a command, before anything is started, and make it ready with the endpoint's limits: `argv` against the policy
  * (ABX_E_COMMAND), or where it is a shell's, `shell_text`, which is what that shell is given (NULL else); the request's arguments cwd (missing, no directory
- * or outside is ABX_E_PATH), env and timeout. Whatever starts commands for a caller goes through here. The caller releases *ret_command.
+ * or outside is ABX_E_PATH), env and timeout; and what the policy confines it to. Whatever starts commands for a caller goes through here. The caller releases *ret_command.
  */
 int abx_command_prepare(struct abx_request *req, char *const *argv, const char *shell_text, struct abx_command *ret_command,
 			struct abx_err *err);

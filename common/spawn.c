@@ -447,7 +447,8 @@ static struct output output_init(const struct abx_spawn *spawn, enum abx_stream 
 int abx_spawn_run(const struct abx_spawn *spawn, struct abx_spawn_result *ret_result, struct abx_err *err)
 {
 	struct abx_spawn_result result = { .out = text_init(spawn->max_output), .err = text_init(spawn->max_output) };
-	struct abx_start start = { .argv = spawn->argv, .env = spawn->env, .cwd_fd = spawn->cwd_fd, .input = spawn->input, .output = true };
+	struct abx_start start = { .argv = spawn->argv, .env = spawn->env, .cwd_fd = spawn->cwd_fd, .input = spawn->input, .output = true,
+				   .confine = spawn->confine };
 	struct run run = { .spawn = spawn };
 	abx_auto_free char *buf = malloc(CHUNK);
 

@@ -72,6 +72,7 @@ struct abx_spawn {
 	const void *input;        /* standard input, or NULL: /dev/null */
 	size_t input_len;
 	bool raw;                 /* keep the output byte for byte: it is read by a parser, and not by a caller */
+	const struct abx_confinement *confine; /* what the kernel holds it to (common/confine.h), or NULL */
 	struct abx_spawn_sink *sink; /* where the output goes, all of it; then client_fd is needed. NULL: to the result */
 };
 
@@ -86,7 +87,8 @@ struct abx_spawn_result {
 
 /*
  * Run a child to its end. 0: it was started, and *ret_result (released by the caller with abx_spawn_result_release) says how it ended. -1: it was
- * not started; ABX_E_ERRNO with ENOENT for a program that does not exist, ABX_E_TABLE_FULL when the board is full.
+ * not started; ABX_E_ERRNO with ENOENT for a program that does not exist, ABX_E_TABLE_FULL when the board is full, ABX_E_INTERNAL when it
+ * could not be confined.
  * The end is: reaped and both pipes drained, or reaped and a short grace passed while a descendant holds a pipe open. Such a pipe is then
  * read and dropped in the background until its end, so that the descendant does not die of SIGPIPE. Timeout, a gone client, and a stop of the server
  * kill the group and every descendant that carries the invocation id, before the child is reaped.

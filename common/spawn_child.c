@@ -103,8 +103,40 @@ static void attributes_release(posix_spawnattr_t *attributes)
 	posix_spawnattr_destroy(attributes);
 }
 
+/* A child that is about to be started. */
+struct launch {
+	const struct abx_start *start;
+	struct child_ends ends;
+	char *const *vars; /* its environment, the marker last */
+	struct abx_confined confined;
+};
+
+static void launch_release(struct launch *launch)
+{
+	child_ends_release(&launch->ends);
+	abx_confined_release(&launch->confined);
+}
+
+/* What stands where in the child. Returns 0 or an errno. */
+static int child_actions(const struct launch *launch, posix_spawn_file_actions_t *actions)
+{
+	const struct child_ends *ends = &launch->ends;
+	int null_fd = abx_spawn_door.null_fd;
+	int rc = posix_spawn_file_actions_addfchdir_np(actions, launch->start->cwd_fd);
+
+	if (!rc)
+		rc = posix_spawn_file_actions_adddup2(actions, ends->in >= 0 ? ends->in : null_fd, 0);
+	if (!rc)
+		rc = posix_spawn_file_actions_adddup2(actions, ends->out >= 0 ? ends->out : null_fd, 1);
+	if (!rc)
+		rc = posix_spawn_file_actions_adddup2(actions, ends->err >= 0 ? ends->err : null_fd, 2);
+	if (rc)
+		return rc;
+	return launch->start->confine ? abx_confine_actions(&launch->confined, actions) : posix_spawn_file_actions_addclosefrom_np(actions, 3);
+}
+
 /* posix_spawn with the habits of the door. Returns 0 or an errno. */
-static int child_exec(const struct abx_start *start, const char *program, char *const *vars, const struct child_ends *ends, pid_t *ret_pid)
+static int child_exec(const struct launch *launch, const char *program, char *const *argv, char *const *vars, pid_t *ret_pid)
 {
 	__attribute__((cleanup(actions_release))) posix_spawn_file_actions_t actions;
 	__attribute__((cleanup(attributes_release))) posix_spawnattr_t attributes;
@@ -119,16 +151,8 @@ static int child_exec(const struct abx_start *start, const char *program, char *
 	posix_spawnattr_setpgroup(&attributes, 0);
 	posix_spawnattr_setsigdefault(&attributes, &all);
 	posix_spawnattr_setsigmask(&attributes, &none);
-	rc = posix_spawn_file_actions_addfchdir_np(&actions, start->cwd_fd);
-	if (!rc)
-		rc = posix_spawn_file_actions_adddup2(&actions, ends->in >= 0 ? ends->in : abx_spawn_door.null_fd, 0);
-	if (!rc)
-		rc = posix_spawn_file_actions_adddup2(&actions, ends->out >= 0 ? ends->out : abx_spawn_door.null_fd, 1);
-	if (!rc)
-		rc = posix_spawn_file_actions_adddup2(&actions, ends->err >= 0 ? ends->err : abx_spawn_door.null_fd, 2);
-	if (!rc)
-		rc = posix_spawn_file_actions_addclosefrom_np(&actions, 3);
-	return rc ? rc : posix_spawn(ret_pid, program, &actions, &attributes, start->argv, vars);
+	rc = child_actions(launch, &actions);
+	return rc ? rc : posix_spawn(ret_pid, program, &actions, &attributes, argv, vars);
 }
 
 /* Tell the failure of a start: the fault may be the directory's, the program's, or the system's. */
@@ -171,10 +195,47 @@ static int child_adopt(struct abx_child *child, struct abx_err *err)
 	return 0;
 }
 
+/* Start `program`, by way of abx-exec where it is to be confined. Whatever a caller chose is kept from abx-exec: its environment is the marker alone. */
+static int launch_start(struct launch *launch, const char *program, const char *marker, struct abx_child *child, struct abx_err *err)
+{
+	const struct abx_start *start = launch->start;
+	char *const *vars = launch->vars;
+	char reason[128];
+	int rc;
+
+	if (!start->confine) {
+		rc = child_exec(launch, program, start->argv, vars, &child->pid);
+		return rc ? fail_start(start, rc, err) : 0;
+	}
+	while (*vars != marker)
+		vars++;
+	if (abx_confine_begin(start->confine, program, start->argv, launch->vars, &launch->confined, err) < 0)
+		return -1;
+	rc = child_exec(launch, launch->confined.program, launch->confined.argv, vars, &child->pid);
+	if (!rc)
+		return 0;
+	/* It is the server's own program that is missing, and no file of the caller's. */
+	return abx_err_set(err, ABX_E_INTERNAL, "Cannot confine the command: abx-exec: %s", strerror_r(rc, reason, sizeof(reason)));
+}
+
+/* The child has become what was wanted; or it has ended, and is gone. */
+static int launch_finish(struct launch *launch, struct abx_child *child, struct abx_err *err)
+{
+	int why = launch->start->confine ? abx_confine_finish(&launch->confined, err) : 0;
+
+	if (!why)
+		return 0;
+	abx_child_reap(child->pidfd, child->slot);
+	child->slot = NULL;
+	return why < 0 ? -1 : fail_start(launch->start, why, err);
+}
+
 int abx_child_start(const struct abx_start *start, struct abx_child *ret_child, struct abx_err *err)
 {
 	__attribute__((cleanup(child_discard))) struct abx_child child = ABX_CHILD_INIT;
-	__attribute__((cleanup(child_ends_release))) struct child_ends ends = { -1, -1, -1 };
+	__attribute__((cleanup(launch_release))) struct launch launch = {
+		.start = start, .ends = { -1, -1, -1 }, .confined = ABX_CONFINED_INIT,
+	};
 	char marker[sizeof(ABX_INVOCATION) + sizeof(child.slot->invocation)];
 	abx_auto_free char *program = NULL;
 	abx_auto_free char **vars = NULL;
@@ -185,18 +246,16 @@ int abx_child_start(const struct abx_start *start, struct abx_child *ret_child, 
 	child.slot = abx_board_child_begin(abx_spawn_door.board);
 	if (!child.slot)
 		return abx_err_set(err, ABX_E_TABLE_FULL, "Too many running processes (%d)", ABX_BOARD_CHILDREN);
-	if (pipes_make(start, &child, &ends, err) < 0)
+	if (pipes_make(start, &child, &launch.ends, err) < 0)
 		return -1;
 	snprintf(marker, sizeof(marker), ABX_INVOCATION "%s", child.slot->invocation);
-	vars = abx_env_finish(start->env, marker);
+	launch.vars = vars = abx_env_finish(start->env, marker);
 	if (!vars)
 		return abx_err_set(err, ABX_E_INTERNAL, "Out of memory");
 	rc = abx_env_find_program(start->env, start->cwd_fd, start->argv[0], &program);
-	if (!rc)
-		rc = child_exec(start, program, vars, &ends, &child.pid);
 	if (rc)
 		return fail_start(start, rc, err);
-	if (child_adopt(&child, err) < 0)
+	if (launch_start(&launch, program, marker, &child, err) < 0 || child_adopt(&child, err) < 0 || launch_finish(&launch, &child, err) < 0)
 		return -1;
 	*ret_child = child;
 	child = (struct abx_child)ABX_CHILD_INIT;

@@ -8,6 +8,7 @@
 
 #include <sys/types.h>
 
+#include "common/confine.h"
 #include "common/spawn.h"
 
 /* What to start. */
@@ -17,6 +18,7 @@ struct abx_start {
 	int cwd_fd;
 	bool input;  /* standard input is a pipe; else /dev/null */
 	bool output; /* standard output and error are pipes; else /dev/null */
+	const struct abx_confinement *confine; /* NULL: not confined */
 };
 
 /* A started child, and our ends of its pipes (-1: none), which do not block. */
@@ -30,7 +32,7 @@ struct abx_child {
 #define ABX_CHILD_INIT { .pid = -1, .pidfd = -1, .input_fd = -1, .out_fd = -1, .err_fd = -1 }
 
 /*
- * Start a child. -1: it was not started, as abx_spawn_run says it. From here on the caller owns its descriptors and its exit.
+ * Start a child. -1: it was not started, as abx_spawn_run says it, or could not be confined. From here on the caller owns its descriptors and its exit.
  */
 int abx_child_start(const struct abx_start *start, struct abx_child *ret_child, struct abx_err *err);
 

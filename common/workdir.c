@@ -10,22 +10,26 @@
 
 #include "common/ids.h"
 #include "common/paths.h"
+#include "common/tree.h"
 
 /* The name says whose it is: "work-<pid>-<random digits>". */
 #define PREFIX "work-"
 #define DIGITS 16
 
-/* It holds files and links only, no directories. */
-static void empty(int fd)
+/* Best effort: what cannot be removed stays, and nobody is hurt. */
+static void remove_tree(int parent_fd, const char *name)
 {
-	int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	abx_auto_dir DIR *names = copy < 0 ? NULL : fdopendir(copy);
-	struct dirent *entry;
+	static const struct abx_roots nothing_denied;
+	struct abx_err unused = ABX_ERR_INIT;
+	struct abx_path path = ABX_PATH_INIT;
 
-	if (!names && copy >= 0)
-		close(copy);
-	while (names && (entry = readdir(names)))
-		unlinkat(fd, entry->d_name, 0);
+	path.fd = openat(parent_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	path.parent_fd = fcntl(parent_fd, F_DUPFD_CLOEXEC, 0);
+	path.name = strdup(name);
+	path.resolved = strdup(name);
+	if (path.fd >= 0 && path.parent_fd >= 0 && path.name && path.resolved && fstat(path.fd, &path.st) == 0)
+		abx_tree_delete(&path, &nothing_denied, &unused);
+	abx_path_release(&path);
 }
 
 int abx_workdir_make(const char *run_dir, struct abx_workdir *ret_dir, struct abx_err *err)
@@ -67,12 +71,15 @@ int abx_workdir_link(const struct abx_workdir *dir, const char *name, const char
 
 void abx_workdir_release(struct abx_workdir *dir)
 {
-	if (dir->fd >= 0) {
-		empty(dir->fd);
-		close(dir->fd);
+	char *slash = dir->path ? strrchr(dir->path, '/') : NULL;
+
+	abx_cleanup_fd(&dir->fd);
+	if (slash) {
+		*slash = '\0';
+		abx_auto_fd int parent_fd = open(dir->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (parent_fd >= 0)
+			remove_tree(parent_fd, slash + 1);
 	}
-	if (dir->path)
-		rmdir(dir->path);
 	free(dir->path);
 	*dir = (struct abx_workdir)ABX_WORKDIR_INIT;
 }
@@ -94,10 +101,6 @@ void abx_workdir_sweep(const char *run_dir)
 		snprintf(proc, sizeof(proc), "/proc/%d", pid);
 		if (access(proc, F_OK) == 0)
 			continue;
-		abx_auto_fd int left = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (left < 0)
-			continue;
-		empty(left);
-		unlinkat(fd, entry->d_name, AT_REMOVEDIR);
+		remove_tree(fd, entry->d_name);
 	}
 }

@@ -1,4 +1,4 @@
-/* A private directory for the length of one request, in the run directory: callers cannot name it. */
+/* A private directory for the length of one request, in the run directory or the spool: callers cannot name it. */
 #ifndef ABX_WORKDIR_H
 #define ABX_WORKDIR_H
 
@@ -18,7 +18,7 @@ int abx_workdir_write(const struct abx_workdir *dir, const char *name, const cha
 		      struct abx_err *err);
 int abx_workdir_link(const struct abx_workdir *dir, const char *name, const char *target, struct abx_err *err);
 
-/* Remove it and what we made in it. */
+/* Remove it and all that is in it. */
 void abx_workdir_release(struct abx_workdir *dir);
 #define abx_auto_workdir __attribute__((cleanup(abx_workdir_release)))
 

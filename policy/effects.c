@@ -50,7 +50,7 @@ static const struct {
 	unsigned keys;
 	const char *endpoint; /* NULL: all */
 } unfinished[] = {
-	{ ABX_KEY_CONFINE, NULL },
+	{ ABX_KEY_CONFINE, "pty_create" },
 	{ ABX_KEY_URLS, NULL },
 	{ ABX_KEY_RATE | ABX_KEY_CONCURRENT, "pty_connect" },
 };

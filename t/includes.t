@@ -12,7 +12,7 @@ my %base = map { $_ => 1 } qw(auto base64 base64_simd block board clock endpoint
 
 # Functions that only these files may call: whoever needs them goes through the door that they keep.
 my %doors = (
-	'fork|vfork|posix_spawnp?|execve|execv|execvp|execl|execlp|system|popen' => qr{\A(?:common/spawn|handlers/(?:abxd|abxctl|ptyd)/)},
+	'fork|vfork|posix_spawnp?|execve|execv|execvp|execl|execlp|system|popen' => qr{\A(?:common/spawn|handlers/(?:abxd|abxctl|ptyd|exec)/)},
 	'kill|killpg|pidfd_send_signal' => qr{\A(?:common/(?:spawn|responder)|handlers/(?:abxd|abxctl|ptyd|process)/)},
 	'strcpy|sprintf|vsprintf|gets|strtok|gmtime|localtime|alloca|tmpnam|mktemp' => qr{\A\z},
 	'realpath|chdir|umask|setenv|putenv|unsetenv' => qr{\A(?:common/paths|handlers/(?:abxd|abxctl|ptyd)/)},

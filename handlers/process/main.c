@@ -1,4 +1,12 @@
 #include "common/responder.h"
+#include "common/workdir.h"
+
+static int init(struct abx_service *service, struct abx_err *err ABX_UNUSED)
+{
+	/* Temporary directories of confined commands. */
+	abx_workdir_sweep(service->policy->spool_dir);
+	return 0;
+}
 
 int main(int argc, char **argv)
 {
@@ -6,6 +14,7 @@ int main(int argc, char **argv)
 		.name = "abx-process",
 		.group = ABX_GROUP_PROCESS,
 		.max_threads = 256,
+		.init = init,
 	};
 
 	return abx_responder_main(argc, argv, &program);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -123,6 +124,27 @@ static void output_let_go(struct proc_source *source)
 
 /* ---- ends */
 
+static void *remove_temp(void *arg)
+{
+	abx_auto_free struct abx_workdir *temp = arg;
+
+	abx_workdir_release(temp);
+	return NULL;
+}
+
+/* There may be a lot in it, and the others are not to wait for that. Where no thread can be had, they do. */
+static void remove_in_background(struct abx_workdir *dir)
+{
+	struct abx_workdir *temp = malloc(sizeof(*temp));
+
+	if (temp) {
+		*temp = *dir;
+		*dir = (struct abx_workdir)ABX_WORKDIR_INIT;
+		if (thread_start(remove_temp, temp) != 0)
+			remove_temp(temp);
+	}
+}
+
 static void on_exit_seen(struct proc *proc)
 {
 	/* The descriptor stays, for those who kill; it is watched no more, since it would be readable for ever. */
@@ -146,6 +168,8 @@ static void settle(struct proc *proc, int64_t now_us)
 	close(abx_steal_fd(&proc->child.pidfd));
 	if (!proc->writing && proc->child.input_fd >= 0)
 		close(abx_steal_fd(&proc->child.input_fd));
+	if (proc->temp.path)
+		remove_in_background(&proc->temp);
 	proc->state = PROC_ENDED;
 	proc->due_us = now_us + PROCS_ENDED_US;
 	proc_wake(proc);

@@ -10,6 +10,7 @@
 #include "common/request.h"
 #include "common/spawn_child.h"
 #include "common/utf8.h"
+#include "common/workdir.h"
 #include "handlers/process/ring.h"
 
 #define PROCS_MAX        100                 /* running at a time */
@@ -60,6 +61,7 @@ struct proc {
 	bool writing;            /* a request writes to its standard input: nobody else touches that */
 	int64_t due_us;          /* running: its deadline; ending: when its pipes are let go; ended: when it is forgotten */
 	struct proc_waiter *waiters;
+	struct abx_workdir temp; /* its temporary directory, or none; removed after its end */
 };
 
 /* The table. */
@@ -80,6 +82,7 @@ struct proc_options {
 	bool capture;
 	size_t max_output;   /* bytes of output that are kept */
 	double timeout;      /* seconds; 0: none */
+	struct abx_workdir *temp; /* its temporary directory, taken over when it is started */
 };
 
 /* Start a process. -1: ABX_E_TABLE_FULL when PROCS_MAX are running, or as abx_child_start. */

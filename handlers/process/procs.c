@@ -25,6 +25,7 @@ void procs_unlock(void)
 static void proc_free(struct proc *proc)
 {
 	ring_release(&proc->ring);
+	abx_workdir_release(&proc->temp);
 	free(proc->command);
 	free(proc);
 }
@@ -58,6 +59,7 @@ static struct proc *proc_new(const struct abx_start *start, const struct proc_op
 	}
 	proc->users = 1;
 	proc->child = (struct abx_child)ABX_CHILD_INIT;
+	proc->temp = (struct abx_workdir)ABX_WORKDIR_INIT;
 	proc->capture = options->capture;
 	proc->input = start->input;
 	proc->ring.max = options->max_output;
@@ -198,6 +200,10 @@ int procs_start(const struct abx_start *start, const struct proc_options *option
 		watched = manager_watch(proc, err) == 0;
 		if (watched)
 			insert(proc);
+		if (watched && options->temp) {
+			proc->temp = *options->temp;
+			*options->temp = (struct abx_workdir)ABX_WORKDIR_INIT;
+		}
 	}
 	procs_unlock();
 	if (started && !watched)

@@ -18,6 +18,7 @@ int h_process_start(struct abx_request *req, struct abx_err *err)
 		.capture = abx_arg_bool(req, "capture_output"),
 		.max_output = command.spawn.max_output,
 		.timeout = command.spawn.timeout,
+		.temp = &command.temp,
 	};
 	struct abx_start start = {
 		.argv = argv,
@@ -25,6 +26,7 @@ int h_process_start(struct abx_request *req, struct abx_err *err)
 		.cwd_fd = command.cwd.fd,
 		.input = abx_arg_bool(req, "stdin"),
 		.output = options.capture,
+		.confine = command.spawn.confine,
 	};
 	if (procs_start(&start, &options, &pid, err) < 0)
 		return -1;

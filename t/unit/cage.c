@@ -41,6 +41,8 @@ static const struct {
 	CALL(ADMIN, io_uring_setup, BAD),
 	CALL(EXEC, io_uring_setup, BAD),
 	CALL(NETWORK, io_uring_setup, BAD),
+	CALL(ABX_CAGE_NO_IO_URING, io_uring_setup, BAD),
+	CALL(ABX_CAGE_NO_IO_URING, io_uring_enter, BAD),
 	CALL(ADMIN, io_uring_enter, BAD),
 	CALL(ADMIN, io_uring_register, BAD),
 	CALL(ADMIN, ptrace, BAD),
@@ -279,6 +281,38 @@ static int only_sock_diag(const void *arg)
 	return socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0 ? 5 : 0;
 }
 
+/* Files are cut where they are written, and nowhere else. Returns 0, or the number of the check that failed. */
+static int no_truncate(const void *arg)
+{
+	char path[] = "/tmp/abx-cage-XXXXXX";
+	int fd = mkstemp(path), other, failed = 0;
+	struct abx_err err;
+
+	(void)arg;
+	if (fd < 0 || write(fd, "text", 4) != 4 || abx_cage_filter(ABX_CAGE_NO_TRUNCATE, &err) < 0)
+		return 201;
+	if (truncate(path, 0) == 0 || errno != EPERM)
+		failed = 1;
+	other = open(path, O_RDONLY | O_TRUNC | O_CLOEXEC);
+	if (!failed && (other >= 0 || errno != EACCES))
+		failed = 2;
+	if (!failed && (syscall(SYS_openat2, AT_FDCWD, path, NULL, 0) >= 0 || errno != ENOSYS))
+		failed = 3;
+	if (!failed && lseek(fd, 0, SEEK_END) != 4)
+		failed = 4;
+	other = open(path, O_RDONLY | O_CLOEXEC);
+	if (!failed && other < 0)
+		failed = 5;
+	close(other);
+	if (!failed && ftruncate(fd, 2) < 0)
+		failed = 6;
+	other = open(path, O_RDWR | O_TRUNC | O_CLOEXEC);
+	if (!failed && (other < 0 || lseek(fd, 0, SEEK_END) != 0))
+		failed = 7;
+	unlink(path);
+	return failed;
+}
+
 static void test_state(void)
 {
 	static const unsigned none = 0, exec = EXEC, admin = ADMIN | NETWORK, all = ALL;
@@ -292,6 +326,7 @@ static void test_state(void)
 	is_int(in_child(daily_work, &all), 0, "daily work under all flags");
 	is_int(in_child(inherited, NULL), EPERM, "children inherit the filter");
 	is_int(in_child(only_sock_diag, NULL), 0, "with the table of sockets let through, nothing else of the network is");
+	is_int(in_child(no_truncate, NULL), 0, "a filter stands in for what Landlock before version 3 does not know of cutting files");
 	if (geteuid() == 0) {
 		is_int(in_child(as_nobody, &admin), 0, "an ordinary user can have the filter as well");
 		is_int(in_child(as_nobody, &all), 0, "under all flags, too");

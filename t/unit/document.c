@@ -82,7 +82,8 @@ static const struct {
 	{ SHELL "limits: {timeout_seconds: -5}", "p.yaml:4: endpoints.shell.limits.timeout_seconds: must be 1 or more" },
 	{ SHELL "limits: {timeout_seconds: 1.5}", "p.yaml:4: endpoints.shell.limits.timeout_seconds: must be a whole number" },
 	{ SHELL "limits: {timeout: 5}", "p.yaml:4: endpoints.shell.limits: unknown key 'timeout'" },
-	{ SHELL "confine: {filesystem: true}", "p.yaml:4: endpoints.shell.confine: is not implemented yet for this endpoint" },
+	{ SHELL "confine: {filesystem: 1}", "p.yaml:4: endpoints.shell.confine.filesystem: must be true or false, not a number" },
+	{ SHELL "confine: {net: false}", "p.yaml:4: endpoints.shell.confine: unknown key 'net'" },
 	{ UPLOAD "allow_extensions: [py]", "p.yaml:4: endpoints.upload.allow_extensions: 'py' does not begin with a dot: did you mean '.py'?" },
 	{ UPLOAD "allow_extensions: ['.']", "p.yaml:4: endpoints.upload.allow_extensions: '.' is not the extension of a file name" },
 	{ UPLOAD "deny_extensions: ['.a/b']", "p.yaml:4: endpoints.upload.deny_extensions: '.a/b' is not the extension of a file name" },
@@ -94,6 +95,7 @@ static const struct {
 	  "p.yaml:1: endpoints.browser_navigate.url_allow: 'ftp://x/' can match neither http:// nor https://" },
 	/* what nothing enforces yet */
 	{ "endpoints:\n  pty_connect: {limits: {rate: 5/s}}", "p.yaml:2: endpoints.pty_connect.limits.rate: is not implemented yet for this endpoint" },
+	{ "endpoints:\n  pty_create: {confine: {filesystem: true}}", "p.yaml:2: endpoints.pty_create.confine: is not implemented yet for this endpoint" },
 	{ "endpoints:\n  browser_navigate: {block_private_networks: true}",
 	  "p.yaml:2: endpoints.browser_navigate.block_private_networks: is not implemented yet for this endpoint" },
 	/* identities */

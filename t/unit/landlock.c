@@ -178,7 +178,7 @@ static void check_readable(void)
 	const struct abx_landlock_tree tree = { .fd = open(at("base"), O_PATH | O_CLOEXEC), .writes = false };
 	struct abx_err err = ABX_ERR_INIT;
 
-	is_int(abx_landlock_enter(&tree, 1, &err), 0, "a tree to read from (%s)", err.message);
+	is_int(abx_landlock_enter(ABX_LANDLOCK_FILES, &tree, 1, &err), 0, "a tree to read from (%s)", err.message);
 	is_int(do_read("base/file"), 0, "is read");
 	is_int(do_list("base"), 0, "and listed");
 	is_int(do_write("base/file"), EACCES, "and not written to");

@@ -43,6 +43,8 @@ static void test_use(void)
 		snprintf(name, sizeof(name), "%s/link", dir.path);
 		ok(readlink(name, target, sizeof(target) - 1) > 0, "the link is there");
 		is_str(target, "/nowhere at all", "with its target");
+		ok(mkdirat(dir.fd, "tree", 0700) == 0 && mkdirat(dir.fd, "tree/deep", 0500) == 0 && mkfifoat(dir.fd, "tree/fifo", 0600) == 0,
+		   "and what others put there");
 		is_int(abx_workdir_write(&dir, "link", "x", 1, &err), -1, "a link is not written through");
 		is_int(abx_workdir_write(&dir, "file", "x", 1, &err), -1, "nor a file twice");
 	}
@@ -68,7 +70,7 @@ static void test_sweep(void)
 
 		/* It dies and leaves all. */
 		_exit(abx_workdir_make("run", &dir, &err) || abx_workdir_write(&dir, "file", "", 0, &err) ||
-		      abx_workdir_link(&dir, "link", "other", &err));
+		      abx_workdir_link(&dir, "link", "other", &err) || mkdirat(dir.fd, "tree", 0700));
 	}
 	waitpid(pid, NULL, 0);
 	is_int(entries("run"), 4, "a dead process has left one");
