@@ -377,6 +377,14 @@ static int load(const struct abx_program *program, struct abx_err *err)
 	return abx_cage_enter(service->policy->cage_off[program->group] ? 0 : program->cage, err);
 }
 
+void abx_responder_outlived(void)
+{
+	static atomic_flag told = ATOMIC_FLAG_INIT;
+
+	if (!atomic_flag_test_and_set(&told) && write(ABX_FD_CONTROL, "N", 1) != 1)
+		abx_log(ABX_LOG_WARNING, "abxd does not listen");
+}
+
 /* The group's rows as JSON lines, for tests and documentation. */
 static int list_endpoints(enum abx_group group)
 {

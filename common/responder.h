@@ -22,4 +22,7 @@ struct abx_program {
  */
 int abx_responder_main(int argc, char **argv, const struct abx_program *program);
 
+/* Ask abxd for a new generation of this responder, once: the cage that it is in does not fit what there is any more. */
+void abx_responder_outlived(void);
+
 #endif

@@ -286,6 +286,8 @@ void abx_groups_control(struct abx_server *server, unsigned index)
 	}
 	if (byte == 'D')
 		responder->accepts = false;
+	if (byte == 'N')
+		abx_groups_check_base(server);
 	if (byte == 'P' || byte == 'E')
 		take_answer(server, responder, byte == 'P');
 	if (byte != 'R' || responder->state != ABX_RESPONDER_STARTING)
