@@ -14,14 +14,38 @@ void abx_credentials_forget(struct abx_credential_text *text)
 	forget(&text->authorizations);
 }
 
-/* Duplicates of X-Access-Token arrive merged, "a, b"; a token holds no comma, so each part is one value. */
+/* A value without the blanks around it. Cuts the text. */
+static char *trim(char *text)
+{
+	size_t len;
+
+	text += strspn(text, " \t");
+	len = strlen(text);
+	while (len > 0 && strchr(" \t", text[len - 1]))
+		len--;
+	text[len] = '\0';
+	return text;
+}
+
+/*
+ * Duplicates of X-Access-Token arrive merged, "a, b"; a token of ours holds no comma, so each part is one value. A blank inside is part of a value, which
+ * is none of ours then. Of many values the last place keeps one that differs, if there is any: that is all that is asked of them.
+ */
 static void split_tokens(char *text, struct abx_credentials *creds)
 {
 	char *save = NULL;
 
-	for (char *part = strtok_r(text, ", \t", &save); part; part = strtok_r(NULL, ", \t", &save))
-		if (creds->n_access_tokens < ABX_N(creds->access_tokens))
-			creds->access_tokens[creds->n_access_tokens++] = part;
+	for (char *part = strtok_r(text, ",", &save); part; part = strtok_r(NULL, ",", &save)) {
+		char *value = trim(part);
+		size_t n = creds->n_access_tokens;
+
+		if (!*value)
+			continue;
+		if (n < ABX_N(creds->access_tokens))
+			creds->access_tokens[creds->n_access_tokens++] = value;
+		else if (strcmp(value, creds->access_tokens[0]) != 0)
+			creds->access_tokens[n - 1] = value;
+	}
 }
 
 /* "Bearer a, Bearer b" is two headers; commas of other schemes (Digest) separate the parameters of one. */
