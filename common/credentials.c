@@ -21,13 +21,33 @@ static void add(const char *values[2], size_t *n, const char *value)
 		values[(*n)++] = value;
 }
 
-/* Duplicates of X-Access-Token arrive merged, "a, b"; a token holds no comma, so each part is one value. */
+/* A value without the blanks around it. Cuts the text. */
+static char *trim(char *text)
+{
+	size_t len;
+
+	text += strspn(text, " \t");
+	len = strlen(text);
+	while (len > 0 && strchr(" \t", text[len - 1]))
+		len--;
+	text[len] = '\0';
+	return text;
+}
+
+/*
+ * Duplicates of X-Access-Token arrive merged, "a, b"; a token of ours holds no comma, so each part is one value. A blank inside is part of a value, which
+ * is none of ours then.
+ */
 static void split_tokens(char *text, struct abx_credentials *creds)
 {
 	char *save = NULL;
 
-	for (char *part = strtok_r(text, ", \t", &save); part; part = strtok_r(NULL, ", \t", &save))
-		add(creds->access_tokens, &creds->n_access_tokens, part);
+	for (char *part = strtok_r(text, ",", &save); part; part = strtok_r(NULL, ",", &save)) {
+		char *value = trim(part);
+
+		if (*value)
+			add(creds->access_tokens, &creds->n_access_tokens, value);
+	}
 }
 
 /* "Bearer a, Bearer b" is two headers; commas of other schemes (Digest) separate the parameters of one. */

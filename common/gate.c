@@ -256,6 +256,7 @@ void abx_gate_serve(const struct abx_service *service, struct abx_io *io)
 	abx_request_init(&req, service, io);
 	req.res.ending = end_call;
 	abx_response_header(&req.res, "X-Request-Id", req.request_id);
+	abx_origin_mark(&req);
 	/* lighttpd's error handler runs with the status that lighttpd had decided on; a client cannot set this variable. */
 	refused = abx_request_variable(&req, "REDIRECT_STATUS");
 	if (service->server_error && refused && strcmp(refused, "200") != 0)

@@ -77,6 +77,17 @@ static int take_group(struct abx_reader *r, struct abx_document *document, int l
 	return 0;
 }
 
+/* The value of a member that is on or off: a complaint names its key. */
+static int expect_switch(struct abx_reader *r, const struct abx_node *member, struct abx_err *err)
+{
+	size_t mark = abx_path_push(r, member->key);
+
+	if (abx_expect(r, member, ABX_NODE_BOOL, err) < 0)
+		return -1;
+	abx_path_pop(r, mark);
+	return 0;
+}
+
 /* A list of what is also on, or a map that turns on and off. */
 static int take_groups(struct abx_reader *r, const struct abx_node *node, const struct abx_schema *schema ABX_UNUSED, void *target,
 		       struct abx_err *err)
@@ -86,8 +97,9 @@ static int take_groups(struct abx_reader *r, const struct abx_node *node, const 
 	if (node->refused || (node->type != ABX_NODE_MAP && !list))
 		return abx_expect(r, node, ABX_NODE_MAP, err);
 	for (const struct abx_node *item = node->first; item; item = item->next) {
-		if (abx_expect(r, item, list ? ABX_NODE_STRING : ABX_NODE_BOOL, err) < 0 ||
-		    take_group(r, target, item->line, list ? item->text : item->key, list || item->boolean, err) < 0)
+		if (list ? abx_expect(r, item, ABX_NODE_STRING, err) < 0 : expect_switch(r, item, err) < 0)
+			return -1;
+		if (take_group(r, target, item->line, list ? item->text : item->key, list || item->boolean, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -206,7 +218,7 @@ static int take_cage(struct abx_reader *r, const struct abx_node *node, const st
 	for (const struct abx_node *member = node->first; member; member = member->next) {
 		enum abx_group group;
 
-		if (find_group(r, member->key_line, member->key, &group, err) < 0 || abx_expect(r, member, ABX_NODE_BOOL, err) < 0)
+		if (find_group(r, member->key_line, member->key, &group, err) < 0 || expect_switch(r, member, err) < 0)
 			return -1;
 		document->cage_off[group] = !member->boolean;
 	}
