@@ -78,6 +78,7 @@ int abx_command_prepare(struct abx_request *req, char *const *argv, const char *
 		return -1;
 	command.spawn.argv = argv;
 	command.spawn.client_fd = req->io->client_fd;
+	abx_peer_init(&command.spawn.peer, req->io->params);
 	command.spawn.timeout = abx_arg_timeout(req, command.seconds);
 	command.spawn.max_output = (size_t)req->rule->limits.max_output_bytes;
 	*ret_command = command;

@@ -30,8 +30,8 @@ static int authenticate(struct abx_request *req, struct abx_err *err)
 	return req->identity ? 0 : -1;
 }
 
-/* A group that no include file of lighttpd.conf names ends up here, in core. */
-static bool is_mounted(const struct abx_request *req)
+/* What is another group's ends up here, in core, where no include file of lighttpd.conf names that group. */
+static bool is_at_home(const struct abx_request *req)
 {
 	return req->service->group != ABX_GROUP_CORE || req->endpoint->group == ABX_GROUP_CORE;
 }
@@ -40,8 +40,11 @@ static int check_enabled(struct abx_request *req, struct abx_err *err)
 {
 	abx_auto_strbuf struct abx_strbuf why = ABX_STRBUF_INIT, rule = ABX_STRBUF_INIT;
 
-	if (req->rule->enabled && is_mounted(req))
+	if (req->rule->enabled && is_at_home(req))
 		return 0;
+	/* lighttpd picks a group by the path without "." and "..", which are names like others in a parameter: these name nothing. */
+	if (req->rule->enabled && abx_request_group_is_mounted(req, req->endpoint->group))
+		return abx_err_set(err, ABX_E_ROUTE, "Not found: %s", req->path);
 	if (req->rule->enabled)
 		abx_strbuf_addf(&rule, "mount:%s", abx_groups[req->endpoint->group].name);
 	else

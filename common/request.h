@@ -83,6 +83,9 @@ void abx_request_release(struct abx_request *req);
 /* The first CGI variable of this name ("HTTP_HOST", "CONTENT_LENGTH", …), or NULL. */
 const char *abx_request_variable(const struct abx_request *req, const char *name);
 
+/* Whether an include file of lighttpd.conf names the group: core is told of all that do, and is always there itself. */
+bool abx_request_group_is_mounted(const struct abx_request *req, enum abx_group group);
+
 /* The value of a {parameter} of the path. */
 const char *abx_request_param(const struct abx_request *req, const char *name);
 

@@ -78,4 +78,9 @@ my $off = AbxServer->start(env => { ABX_SERVER_POLICY => $file });
 ok !IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => AbxWebSocket::pty_port($off)), 'off from the start: nobody listens';
 is $off->post('/pty/sessions', {})->{json}{code}, 'endpoint_disabled', 'and the endpoints are off';
 is scalar(grep { AbxServer::program_name($_) eq 'abx-ptyd' } AbxServer::children_of($off->pid)), 0, 'there is no daemon';
+for my $path ('/pty', '/pty/', '/pty?session_id=000000000000') {
+	my $ws = AbxWebSocket->connect(port => $off->port, path => $path);
+	is $ws->status, 404, "$path on the web server's port";
+	is_deeply $ws->answer->{json}, { error => 'Not found: ' . $path =~ s/\?.*//r, type => 'ValueError' }, 'is no path';
+}
 done_testing;
