@@ -253,6 +253,15 @@ static void log_call(const struct abx_request *req, const struct abx_err *err)
 	abx_audit_call(req->service->audit, &call, err);
 }
 
+void abx_gate_conclude(struct abx_request *req, const struct abx_err *err)
+{
+	fail(req, err);
+	abx_response_finish(&req->res);
+	log_call(req, err);
+	req->concluded = true;
+	req->io->ops->end(req->io);
+}
+
 void abx_gate_serve(const struct abx_service *service, struct abx_io *io)
 {
 	struct abx_err err = ABX_ERR_INIT;
@@ -269,9 +278,11 @@ void abx_gate_serve(const struct abx_service *service, struct abx_io *io)
 		result = service->server_error(&req, atoi(refused), &err);
 	else
 		result = abx_gate_pass(&req, &err);
-	if (result < 0)
-		fail(&req, &err);
-	abx_response_finish(&req.res);
-	log_call(&req, &err);
+	if (!req.concluded) {
+		if (result < 0)
+			fail(&req, &err);
+		abx_response_finish(&req.res);
+		log_call(&req, &err);
+	}
 	abx_request_release(&req);
 }

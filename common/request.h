@@ -70,6 +70,7 @@ struct abx_request {
 	int32_t held[2];            /* slots of the board in which this call counts as running (abx_gate_admit) */
 	size_t n_held;
 	int64_t started_us;
+	bool concluded;             /* it was answered while its handler still ran (abx_gate_conclude) */
 	struct abx_response res;
 };
 
