@@ -145,3 +145,37 @@ void abx_board_child_end(struct abx_board_child *child)
 	memset(child->invocation + 1, 0, sizeof(child->invocation) - 1);
 	atomic_store(&child->owner, 0);
 }
+
+void abx_board_warn(struct abx_board *board, enum abx_group group, const char *text)
+{
+	struct abx_board_warnings *warnings = &board->warnings[group];
+	uint32_t version = atomic_load(&warnings->version) | 1;
+	size_t len = strlen(text);
+
+	if (len >= sizeof(warnings->text)) {
+		const char *end = memrchr(text, '\n', sizeof(warnings->text) - 1);
+
+		len = end ? (size_t)(end - text) + 1 : 0;
+	}
+	atomic_store(&warnings->version, version);
+	atomic_thread_fence(memory_order_seq_cst);
+	memcpy(warnings->text, text, len);
+	warnings->text[len] = '\0';
+	atomic_thread_fence(memory_order_seq_cst);
+	atomic_store(&warnings->version, version + 1);
+}
+
+void abx_board_warnings(const struct abx_board *board, enum abx_group group, char ret_text[ABX_BOARD_WARNINGS])
+{
+	const struct abx_board_warnings *warnings = &board->warnings[group];
+
+	for (int i = 0; i < 100; i++) {
+		uint32_t version = atomic_load(&warnings->version);
+
+		memcpy(ret_text, warnings->text, ABX_BOARD_WARNINGS);
+		atomic_thread_fence(memory_order_seq_cst);
+		if (!(version & 1) && atomic_load(&warnings->version) == version)
+			return;
+	}
+	*ret_text = '\0';
+}

@@ -21,7 +21,8 @@ enum abx_supervised_fd {
 	ABX_FD_BOARD = 4,    /* the board, a memfd */
 	/*
 	 * A stream socket to abxd. The responder writes R when it accepts calls, D when it drains and takes no more, P or E when it has taken a new policy
-	 * or could not, N when it needs a successor; abxd writes a P that carries the descriptor of such a policy.
+	 * or could not, N when it needs a successor, C and the reason when what it was configured with is wrong, and then exits with EX_CONFIG; abxd writes a P that
+	 * carries the descriptor of a new policy.
 	 */
 	ABX_FD_CONTROL = 5,
 	ABX_FD_PTY = 6, /* abx-terminal and abx-ptyd: an end of the socket pair by which the one asks the other (handlers/abxd/ptyd.c) */
@@ -47,6 +48,17 @@ struct abx_board_vars {
 	} texts[2];
 };
 
+/*
+ * What a responder has to warn of beside the policy's own warnings: texts, each with its line feed, which /capabilities shows while they stand here. One program
+ * writes each; `version` is odd while it does.
+ */
+#define ABX_BOARD_WARNINGS 4096
+
+struct abx_board_warnings {
+	_Atomic uint32_t version;
+	char text[ABX_BOARD_WARNINGS];
+};
+
 #define ABX_BOARD_CHILDREN 2048
 #define ABX_BOARD_PEERS    4
 
@@ -60,6 +72,7 @@ struct abx_board {
 	struct abx_board_child children[ABX_BOARD_CHILDREN];
 	struct abx_board_vars vars;
 	struct abx_rates rates;
+	struct abx_board_warnings warnings[ABX_GROUP__COUNT];
 };
 
 /* Make the board (abxd). Returns it, with its close-on-exec descriptor in *ret_fd, or NULL. */
@@ -74,5 +87,11 @@ bool abx_board_admits(const struct abx_board *board, int fd);
 /* Take a slot for a child that is about to be started, with a new invocation id. NULL when all are taken. */
 struct abx_board_child *abx_board_child_begin(struct abx_board *board);
 void abx_board_child_end(struct abx_board_child *child);
+
+/* Replace a group's warnings; "" takes them back. What is too long is cut at a line's end. */
+void abx_board_warn(struct abx_board *board, enum abx_group group, const char *text);
+
+/* A copy of them; "" when there are none, or their writer died half-way. */
+void abx_board_warnings(const struct abx_board *board, enum abx_group group, char ret_text[ABX_BOARD_WARNINGS]);
 
 #endif

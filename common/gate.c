@@ -120,7 +120,7 @@ static int check_raw_body(struct abx_request *req, struct abx_err *err)
 	return 0;
 }
 
-static int take_arguments(struct abx_request *req, struct abx_err *err)
+static int take_arguments(struct abx_request *req, const char *const *cut, struct abx_err *err)
 {
 	json_t *body = NULL;
 
@@ -130,7 +130,7 @@ static int take_arguments(struct abx_request *req, struct abx_err *err)
 	} else if (req->endpoint->method != ABX_GET) {
 		if (read_body(req, err) < 0)
 			return -1;
-		body = abx_json_parse_body(req->body, req->body_len, req->endpoint->cut, &req->text, err);
+		body = abx_json_parse_body(req->body, req->body_len, cut, &req->text, err);
 		if (!body)
 			return -1;
 	}
@@ -144,6 +144,15 @@ static bool caller_left(const struct abx_request *req)
 
 	return req->endpoint->method != ABX_GET && pfd.fd >= 0 && poll(&pfd, 1, 0) > 0 &&
 	       (pfd.revents & (POLLRDHUP | POLLHUP | POLLERR));
+}
+
+int abx_gate_arguments(struct abx_request *req, const char *const *cut, struct abx_err *err)
+{
+	if (take_arguments(req, cut, err) < 0)
+		return -1;
+	if (caller_left(req))
+		return abx_err_set(err, ABX_E_GONE, "The client left before its call began");
+	return 0;
 }
 
 int abx_gate_pass(struct abx_request *req, struct abx_err *err)
@@ -167,10 +176,8 @@ int abx_gate_pass(struct abx_request *req, struct abx_err *err)
 		return -1;
 	if (req->endpoint->flags & ABX_EP_PLANNED)
 		return abx_err_set(err, ABX_E_NOT_IMPLEMENTED, "Endpoint '%s' is not implemented yet", req->endpoint->id);
-	if (take_arguments(req, err) < 0)
+	if (!(req->endpoint->flags & ABX_EP_RAW_ARGS) && abx_gate_arguments(req, req->endpoint->cut, err) < 0)
 		return -1;
-	if (caller_left(req))
-		return abx_err_set(err, ABX_E_GONE, "The client left before its call began");
 	return req->endpoint->fn(req, err);
 }
 
@@ -202,9 +209,9 @@ static void fail(struct abx_request *req, const struct abx_err *err)
 		abx_jw_key(&jw, "error");
 		abx_jw_stringn(&jw, message.buf, message.len);
 	} else {
-		abx_jw_kstring(&jw, "error", err->message);
+		abx_jw_kstring(&jw, "error", req->failure.message ? req->failure.message : err->message);
 	}
-	abx_jw_kstring(&jw, "type", abx_err_type(err));
+	abx_jw_kstring(&jw, "type", req->failure.type[0] ? req->failure.type : abx_err_type(err));
 	if (code && err->kind != ABX_E_UNAUTHORIZED)
 		abx_jw_kstring(&jw, "code", code);
 	if (req->endpoint && is_denial(err->kind))
@@ -221,7 +228,7 @@ static void fail(struct abx_request *req, const struct abx_err *err)
 		abx_response_header(&req->res, "Connection", "close");
 	if (err->kind == ABX_E_UNAUTHORIZED)
 		abx_response_header(&req->res, "WWW-Authenticate", "Bearer");
-	if (abx_response_json(&req->res, abx_err_status(err), &body, &unused) < 0)
+	if (abx_response_json(&req->res, req->failure.status ? req->failure.status : abx_err_status(err), &body, &unused) < 0)
 		abx_response_abort(&req->res);
 }
 
@@ -249,6 +256,15 @@ static void log_call(const struct abx_request *req, const struct abx_err *err)
 	abx_audit_call(req->service->audit, &call, err);
 }
 
+void abx_gate_conclude(struct abx_request *req, const struct abx_err *err)
+{
+	fail(req, err);
+	abx_response_finish(&req->res);
+	log_call(req, err);
+	req->concluded = true;
+	req->io->ops->end(req->io);
+}
+
 void abx_gate_serve(const struct abx_service *service, struct abx_io *io)
 {
 	struct abx_err err = ABX_ERR_INIT;
@@ -266,9 +282,11 @@ void abx_gate_serve(const struct abx_service *service, struct abx_io *io)
 		result = service->server_error(&req, atoi(refused), &err);
 	else
 		result = abx_gate_pass(&req, &err);
-	if (result < 0)
-		fail(&req, &err);
-	abx_response_finish(&req.res);
-	log_call(&req, &err);
+	if (!req.concluded) {
+		if (result < 0)
+			fail(&req, &err);
+		abx_response_finish(&req.res);
+		log_call(&req, &err);
+	}
 	abx_request_release(&req);
 }

@@ -19,6 +19,12 @@ void abx_gate_serve(const struct abx_service *service, struct abx_io *io);
 int abx_gate_pass(struct abx_request *req, struct abx_err *err);
 
 /*
+ * Read the body, and take and check the arguments. The gate does it itself but where the row says ABX_EP_RAW_ARGS: there the handler does, first of all, once it
+ * knows which members may be large (`cut`, as in a row; NULL: none, and then req->body stays as the caller sent it).
+ */
+int abx_gate_arguments(struct abx_request *req, const char *const *cut, struct abx_err *err);
+
+/*
  * Whether req->endpoint is enabled for the calling identity, and its scopes are held: the built-in commands ask it for the endpoint that does the same.
  * -1: ABX_E_DISABLED or ABX_E_MISSING_SCOPE.
  */
@@ -29,6 +35,12 @@ int abx_gate_authorize(struct abx_request *req, struct abx_err *err);
  * abx_gate_authorize; a built-in command asks once more, for the endpoint that does the same.
  */
 int abx_gate_admit(struct abx_request *req, struct abx_err *err);
+
+/*
+ * Answer with an error while the handler still runs, in another thread that touches neither request nor response any more, and let go of the connection. Once the
+ * handler has returned nothing more is done for the call but to free it.
+ */
+void abx_gate_conclude(struct abx_request *req, const struct abx_err *err);
 
 /* The call has ended: it counts as running no longer. */
 void abx_gate_leave(struct abx_request *req);

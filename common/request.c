@@ -51,6 +51,7 @@ void abx_request_release(struct abx_request *req)
 		free(req->params[i].value);
 	json_decref(req->args);
 	json_decref(req->error_members);
+	free(req->failure.message);
 	abx_block_free(&req->block);
 	free(req->path);
 	abx_response_release(&req->res);

@@ -62,9 +62,15 @@ struct abx_request {
 	size_t body_len;
 	struct abx_block block;     /* what holds them */
 	json_t *error_members;      /* further members of an error body, or NULL */
+	struct {
+		int status;         /* 0: by the error's kind, like the type where it is empty and the message where it is NULL */
+		char type[64];
+		char *message;      /* of any length; freed with the request */
+	} failure;                  /* what a custom command says of its own failure, which then goes up as ABX_E_INTERNAL */
 	int32_t held[2];            /* slots of the board in which this call counts as running (abx_gate_admit) */
 	size_t n_held;
 	int64_t started_us;
+	bool concluded;             /* it was answered while its handler still ran (abx_gate_conclude) */
 	struct abx_response res;
 };
 

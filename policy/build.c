@@ -83,6 +83,9 @@ void abx_policy_decide(const struct abx_settings *settings, const struct abx_doc
 /* The seconds that a caller may ask for at most; 0: any number. What is both the limit and the default is the default alone. */
 static int64_t built_in_timeout(const struct abx_endpoint *endpoint)
 {
+	/* A named command may come with a longer time of its own. */
+	if (endpoint->flags & ABX_EP_RAW_ARGS)
+		return 0;
 	for (size_t i = 0; i < endpoint->n_args; i++) {
 		const struct abx_arg *arg = &endpoint->args[i];
 

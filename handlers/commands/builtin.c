@@ -1,24 +1,25 @@
 #include <string.h>
 
+#include "common/args.h"
 #include "common/command.h"
 #include "common/transfer.h"
 #include "handlers/commands/commands.h"
 
 static const struct command_arg upload_args[] = {
-	{ { "path", ABX_ARG_PATH, true, NULL }, "Where to write, below the base directory." },
-	{ { "content", ABX_ARG_DATA, false, NULL }, "The file's text." },
-	{ { "content_base64", ABX_ARG_DATA, false, NULL }, "The file's bytes in base64, instead of content." },
+	{ .spec = { "path", ABX_ARG_PATH, true, NULL }, .description = "Where to write, below the base directory." },
+	{ .spec = { "content", ABX_ARG_DATA, false, NULL }, .description = "The file's text." },
+	{ .spec = { "content_base64", ABX_ARG_DATA, false, NULL }, .description = "The file's bytes in base64, instead of content." },
 };
 
 static const struct command_arg download_args[] = {
-	{ { "path", ABX_ARG_PATH, true, NULL }, "The file to read." },
+	{ .spec = { "path", ABX_ARG_PATH, true, NULL }, .description = "The file to read." },
 };
 
 static const struct command_arg runshell_args[] = {
-	{ { "cmd", ABX_ARG_STRING, true, NULL }, "A command line for /bin/sh -c." },
-	{ { "cwd", ABX_ARG_PATH, false, NULL }, "Where to run it; the base directory by default." },
-	{ { "env", ABX_ARG_ENV, false, NULL }, "Further environment variables." },
-	{ { "timeout", ABX_ARG_TIMEOUT, false, "300" }, "Seconds after which it is killed." },
+	{ .spec = { "cmd", ABX_ARG_STRING, true, NULL }, .description = "A command line for /bin/sh -c." },
+	{ .spec = { "cwd", ABX_ARG_PATH, false, NULL }, .description = "Where to run it; the base directory by default." },
+	{ .spec = { "env", ABX_ARG_ENV, false, NULL }, .description = "Further environment variables." },
+	{ .spec = { "timeout", ABX_ARG_TIMEOUT, false, "300" }, .description = "Seconds after which it is killed." },
 };
 
 static int run_upload(struct abx_request *req, struct abx_err *err)
@@ -94,10 +95,55 @@ static int run_runshell(struct abx_request *req, struct abx_err *err)
 	return abx_response_json(&req->res, 200, &body, err);
 }
 
-const struct command command_builtins[] = {
-	{ "download", "Read a file of the sandbox.", download_args, ABX_N(download_args), "download", run_download },
-	{ "runshell", "Run a shell command line.", runshell_args, ABX_N(runshell_args), "shell", run_runshell },
-	{ "upload", "Write a file into the sandbox.", upload_args, ABX_N(upload_args), "upload", run_upload },
+/* A string argument that was given another JSON type gets its JSON text, as str() would make it. */
+static void coerce(json_t *args, const struct abx_arg *spec)
+{
+	const json_t *value = json_object_get(args, spec->name);
+	abx_auto_strbuf struct abx_strbuf text = ABX_STRBUF_INIT;
+	struct abx_json_writer jw = ABX_JSON_WRITER_INIT(&text);
+
+	if (!value || json_is_null(value) || json_is_string(value) || strcmp(abx_arg_type_name(spec->type), "string") != 0)
+		return;
+	abx_jw_value(&jw, value);
+	json_object_set_new(args, spec->name, json_stringn(text.buf, text.len));
+}
+
+struct builtin {
+	int (*run)(struct abx_request *req, struct abx_err *err);
 };
 
-const size_t command_n_builtins = ABX_N(command_builtins);
+static int run_builtin(struct abx_request *req, const struct command *command, struct abx_err *err)
+{
+	const struct builtin *builtin = command->data;
+
+	for (size_t i = 0; i < command->n_args; i++) {
+		coerce(req->args, &command->args[i].spec);
+		if (abx_args_check_list(req->args, &command->args[i].spec, 1, err) < 0)
+			return -1;
+	}
+	return builtin->run(req, err);
+}
+
+int command_load_builtins(const struct abx_service *service ABX_UNUSED, struct abx_err *err)
+{
+	static const struct command_kind kind = { .name = "built-in", .run = run_builtin };
+	static const char *const cut_content[] = { "content_base64", "content", NULL };
+	static struct builtin download = { run_download }, runshell = { run_runshell }, upload = { run_upload };
+	static const struct command builtins[] = {
+		{ .name = "download", .description = "Read a file of the sandbox.", .args = download_args, .n_args = ABX_N(download_args),
+		  .endpoint = "download", .data = &download },
+		{ .name = "runshell", .description = "Run a shell command line.", .args = runshell_args, .n_args = ABX_N(runshell_args),
+		  .endpoint = "shell", .data = &runshell },
+		{ .name = "upload", .description = "Write a file into the sandbox.", .args = upload_args, .n_args = ABX_N(upload_args),
+		  .endpoint = "upload", .cut = cut_content, .data = &upload },
+	};
+
+	for (size_t i = 0; i < ABX_N(builtins); i++) {
+		struct command command = builtins[i];
+
+		command.kind = &kind;
+		if (command_registry_add(&command, err) < 0)
+			return -1;
+	}
+	return 0;
+}

@@ -1,106 +1,112 @@
+#include <stdlib.h>
 #include <string.h>
 
-#include "common/args.h"
-#include "common/gate.h"
-#include "handlers/commands/commands.h"
+#include "common/log.h"
+#include "common/utf8.h"
+#include "handlers/commands/custom.h"
 
-const struct command *command_find(const char *name)
+#define NAME_MAX_BYTES 128
+
+static struct {
+	struct command *commands;
+	size_t n;
+	bool frozen;
+	struct abx_strbuf warnings; /* a line each */
+} registry = { .warnings = ABX_STRBUF_INIT };
+
+/* Who looks for commands, in this order. */
+static int (*const loaders[])(const struct abx_service *service, struct abx_err *err) = {
+	command_load_builtins,
+	command_load_manifests,
+	command_load_natives,
+};
+
+size_t command_count(void)
 {
-	for (size_t i = 0; i < command_n_builtins; i++)
-		if (strcmp(command_builtins[i].name, name) == 0)
-			return &command_builtins[i];
+	return registry.n;
+}
+
+const struct command *command_at(size_t index)
+{
+	return &registry.commands[index];
+}
+
+static struct command *find(const char *name)
+{
+	for (size_t i = 0; i < registry.n; i++)
+		if (strcmp(registry.commands[i].name, name) == 0)
+			return &registry.commands[i];
 	return NULL;
 }
 
-/* The types of `003`: clients know "float", not "number". */
-static const char *type_name(enum abx_arg_type type)
+const struct command *command_find(const char *name)
 {
-	const char *name = abx_arg_type_name(type);
-
-	return strcmp(name, "number") == 0 ? "float" : name;
+	return find(name);
 }
 
-static void write_args(struct abx_json_writer *jw, const struct command *command)
+/* Built-ins, and what has taken their places, have the first ones; the others follow by name. */
+static int compare(const void *a, const void *b)
 {
-	abx_jw_key(jw, "args");
-	abx_jw_array(jw);
-	for (size_t i = 0; i < command->n_args; i++) {
-		const struct command_arg *arg = &command->args[i];
-		json_auto_t *standard =
-			arg->spec.default_json ? json_loads(arg->spec.default_json, JSON_DECODE_ANY, NULL) : json_null();
-
-		abx_jw_object(jw);
-		abx_jw_kstring(jw, "name", arg->spec.name);
-		abx_jw_kstring(jw, "type", type_name(arg->spec.type));
-		abx_jw_kbool(jw, "required", arg->spec.required);
-		abx_jw_key(jw, "default");
-		abx_jw_value(jw, standard);
-		abx_jw_kstring(jw, "description", arg->description);
-		abx_jw_object_end(jw);
-	}
-	abx_jw_array_end(jw);
+	return strcmp(((const struct command *)a)->name, ((const struct command *)b)->name);
 }
 
-/* Make the request one of the endpoint that does the same, and ask whether the caller may use that. */
-static int authorize(struct abx_request *req, const struct command *command, struct abx_err *err)
+int command_check_name(const char *name, struct abx_err *err)
 {
-	req->endpoint = abx_endpoint_find(command->endpoint);
-	return abx_gate_authorize(req, err);
+	size_t len = strlen(name);
+
+	if (len == 0 || len > NAME_MAX_BYTES)
+		return abx_err_set(err, ABX_E_VALUE, "must have 1 to %d bytes", NAME_MAX_BYTES);
+	if (!abx_utf8_is_valid(name, len))
+		return abx_err_set(err, ABX_E_VALUE, "must be UTF-8");
+	if (*name == '.' || *name == '-')
+		return abx_err_set(err, ABX_E_VALUE, "'%s' must not begin with '%c'", name, *name);
+	for (const unsigned char *p = (const unsigned char *)name; *p; p++)
+		if (*p < 0x80 && !strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:", *p))
+			return abx_err_set(err, ABX_E_VALUE, "'%s' may have letters, digits, '_', '-', '.' and ':' only", name);
+	return 0;
 }
 
-int h_commands_list(struct abx_request *req, struct abx_err *err)
+static int replace(struct command *old, const struct command *command, struct abx_err *err)
 {
-	abx_auto_strbuf struct abx_strbuf body = ABX_STRBUF_INIT;
-	struct abx_json_writer jw = ABX_JSON_WRITER_INIT(&body);
-	const struct abx_endpoint *self = req->endpoint;
-
-	abx_jw_object(&jw);
-	abx_jw_key(&jw, "commands");
-	abx_jw_array(&jw);
-	for (size_t i = 0; i < command_n_builtins; i++) {
-		const struct command *command = &command_builtins[i];
-		struct abx_err hidden = ABX_ERR_INIT;
-
-		if (authorize(req, command, &hidden) < 0)
-			continue;
-		abx_jw_object(&jw);
-		abx_jw_kstring(&jw, "name", command->name);
-		abx_jw_kstring(&jw, "description", command->description);
-		write_args(&jw, command);
-		abx_jw_object_end(&jw);
-	}
-	abx_jw_array_end(&jw);
-	abx_jw_object_end(&jw);
-	req->endpoint = self;
-	return abx_response_json(&req->res, 200, &body, err);
+	if (old->source)
+		return abx_err_set(err, ABX_E_VALUE, "%s: the command '%s' is defined twice: %s has it as well", command->source, command->name,
+				   old->source);
+	abx_strbuf_addf(&registry.warnings, "%s: the command '%s' replaces the built-in one\n", command->source, command->name);
+	*old = *command;
+	return 0;
 }
 
-/* A string argument that was given another JSON type gets its JSON text, as str() would make it. */
-static void coerce(json_t *args, const struct abx_arg *spec)
+int command_registry_add(const struct command *command, struct abx_err *err)
 {
-	const json_t *value = json_object_get(args, spec->name);
-	abx_auto_strbuf struct abx_strbuf text = ABX_STRBUF_INIT;
-	struct abx_json_writer jw = ABX_JSON_WRITER_INIT(&text);
+	struct command *old = find(command->name), *grown;
 
-	if (!value || json_is_null(value) || json_is_string(value) || strcmp(abx_arg_type_name(spec->type), "string") != 0)
-		return;
-	abx_jw_value(&jw, value);
-	json_object_set_new(args, spec->name, json_stringn(text.buf, text.len));
+	if (registry.frozen)
+		return abx_err_set(err, ABX_E_INTERNAL, "The commands are frozen");
+	if (old)
+		return replace(old, command, err);
+	grown = realloc(registry.commands, (registry.n + 1) * sizeof(*grown));
+	if (!grown)
+		return abx_err_set(err, ABX_E_INTERNAL, "Out of memory");
+	registry.commands = grown;
+	registry.commands[registry.n++] = *command;
+	return 0;
 }
 
-int h_commands_run(struct abx_request *req, struct abx_err *err)
+int command_registry_load(const struct abx_service *service, struct abx_err *err)
 {
-	const char *name = abx_request_param(req, "name");
-	const struct command *command = command_find(name);
+	size_t n_builtins = 0;
 
-	if (!command)
-		return abx_err_set(err, ABX_E_NO_COMMAND, "Unknown command: %s", name);
-	if (authorize(req, command, err) < 0 || abx_gate_admit(req, err) < 0)
-		return -1;
-	for (size_t i = 0; i < command->n_args; i++) {
-		coerce(req->args, &command->args[i].spec);
-		if (abx_args_check_list(req->args, &command->args[i].spec, 1, err) < 0)
+	for (size_t i = 0; i < ABX_N(loaders); i++) {
+		if (loaders[i](service, err) < 0)
 			return -1;
+		if (i == 0)
+			n_builtins = registry.n;
 	}
-	return command->run(req, err);
+	qsort(registry.commands, n_builtins, sizeof(*registry.commands), compare);
+	qsort(registry.commands + n_builtins, registry.n - n_builtins, sizeof(*registry.commands), compare);
+	for (const char *line = registry.warnings.buf, *end; (end = strchr(line, '\n')); line = end + 1)
+		abx_log(ABX_LOG_WARNING, "%.*s", (int)(end - line), line);
+	abx_board_warn(service->board, ABX_GROUP_COMMANDS, registry.warnings.buf);
+	registry.frozen = true;
+	return 0;
 }

@@ -3,8 +3,6 @@
 
 #include "handlers/commands/handlers.h"
 
-static const char *const cut_content_base64[] = { "content_base64", "content", NULL };
-
 const struct abx_endpoint abx_rows_commands[] = {
 	{
 		.id = "commands_list",
@@ -22,7 +20,7 @@ const struct abx_endpoint abx_rows_commands[] = {
 		.summary = "Run a named command.",
 		.fn = h_commands_run,
 		.flags = ABX_EP_RAW_ARGS,
-		.cut = cut_content_base64,
+		.limits = { .timeout_seconds = 300, .max_output_bytes = 67108864 },
 	},
 };
 

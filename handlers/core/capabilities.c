@@ -34,6 +34,23 @@ static void write_list(struct abx_json_writer *jw, const char *key, char *const 
 	abx_jw_array_end(jw);
 }
 
+/* The policy's warnings, and those of the responders. */
+static void write_warnings(struct abx_json_writer *jw, const struct abx_request *req)
+{
+	abx_auto_free char *text = malloc(ABX_BOARD_WARNINGS);
+
+	abx_jw_key(jw, "warnings");
+	abx_jw_array(jw);
+	for (char *const *warning = req->service->policy->warnings; *warning; warning++)
+		abx_jw_string(jw, *warning);
+	for (enum abx_group g = 0; text && req->service->board && g < ABX_GROUP__COUNT; g++) {
+		abx_board_warnings(req->service->board, g, text);
+		for (const char *line = text, *end; (end = strchr(line, '\n')); line = end + 1)
+			abx_jw_stringn(jw, line, (size_t)(end - line));
+	}
+	abx_jw_array_end(jw);
+}
+
 static void write_limits(struct abx_json_writer *jw, const struct abx_rule *rule)
 {
 	const struct abx_limits *limits = &rule->limits;
@@ -172,7 +189,7 @@ int h_capabilities(struct abx_request *req, struct abx_err *err)
 		write_endpoint(&jw, req, abx_endpoint_at(i), &verdict);
 	}
 	abx_jw_object_end(&jw);
-	write_list(&jw, "warnings", req->service->policy->warnings);
+	write_warnings(&jw, req);
 	abx_jw_object_end(&jw);
 	return abx_response_json(&req->res, 200, &body, err);
 }
