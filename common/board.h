@@ -14,6 +14,8 @@
 #include "common/err.h"
 #include "common/rates.h"
 
+#define ABX_PTY_FDS 66
+
 /* Descriptors that abxd hands to a responder; the environment names none of them. */
 enum abx_supervised_fd {
 	ABX_FD_LISTEN = 0,   /* the listening socket of the group */
@@ -25,6 +27,7 @@ enum abx_supervised_fd {
 	 * carries the descriptor of a new policy.
 	 */
 	ABX_FD_CONTROL = 5,
+	/* With a request come at most ABX_PTY_FDS descriptors: of the connection, the directory to start in, and the trees that a confined shell is held to. */
 	ABX_FD_PTY = 6, /* abx-terminal and abx-ptyd: an end of the socket pair by which the one asks the other (handlers/abxd/ptyd.c) */
 	ABX_FD__END = 7
 };

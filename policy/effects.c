@@ -34,7 +34,6 @@ static const struct {
 	{ ABX_KEY_COMMANDS | ABX_KEY_CONFINE, "process_start" },
 	{ ABX_KEY_CONFINE | ABX_KEY_LANGUAGES | ABX_KEY_PATHS, "code_run" },
 	{ ABX_KEY_CONFINE, "commands_run" },
-	{ ABX_KEY_CONFINE, "pty_create" },
 	{ ABX_KEY_EXTENSIONS | ABX_KEY_OVERWRITE, "upload" },
 	{ ABX_KEY_EXTENSIONS | ABX_KEY_OVERWRITE, "upload_stream" },
 	{ ABX_KEY_VARIABLES, "env_get" },

@@ -45,14 +45,13 @@ static void signal_ready(struct pty_source *source, uint32_t events ABX_UNUSED)
 static void abxd_ready(struct pty_source *source, uint32_t events ABX_UNUSED)
 {
 	struct abx_err err = ABX_ERR_INIT;
-	int fds[1] = { -1 };
-	ssize_t n = pty_receive(source->fd, fds, 1);
+	abx_auto_fd int fd = -1;
+	size_t n;
 
-	if (n == 0)
+	if (pty_receive(source->fd, &fd, 1, &n) == 0)
 		stopping = abandoned = true;
-	if (fds[0] >= 0 && pty_door_follow(fds[0], &err) < 0)
+	if (n > 0 && pty_door_follow(fd, &err) < 0)
 		abx_log(ABX_LOG_ERROR, "the new policy is not taken: %s", err.message);
-	abx_cleanup_fd(&fds[0]);
 }
 
 static struct pty_source signals = { .fd = -1, .events = EPOLLIN, .ready = signal_ready };
@@ -82,6 +81,7 @@ static int open_all(struct abx_err *err)
 	if (!policy)
 		return -1;
 	abx_log_init("abx-ptyd", policy->log_level, policy->log_json);
+	abx_workdir_sweep(policy->spool_dir);
 	board = abx_board_map(ABX_FD_BOARD, err);
 	/* Nothing that a child would inherit: it may be sudo, gdb or a browser that somebody starts in a terminal. */
 	if (!board || abx_spawn_init(board, environ, err) < 0 || abx_cage_enter(0, err) < 0)

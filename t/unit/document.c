@@ -95,7 +95,6 @@ static const struct {
 	  "p.yaml:1: endpoints.browser_navigate.url_allow: 'ftp://x/' can match neither http:// nor https://" },
 	/* what nothing enforces yet */
 	{ "endpoints:\n  pty_connect: {limits: {rate: 5/s}}", "p.yaml:2: endpoints.pty_connect.limits.rate: is not implemented yet for this endpoint" },
-	{ "endpoints:\n  pty_create: {confine: {filesystem: true}}", "p.yaml:2: endpoints.pty_create.confine: is not implemented yet for this endpoint" },
 	{ "endpoints:\n  browser_navigate: {block_private_networks: true}",
 	  "p.yaml:2: endpoints.browser_navigate.block_private_networks: is not implemented yet for this endpoint" },
 	/* identities */
