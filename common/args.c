@@ -171,12 +171,13 @@ static int check_arg(json_t *args, const struct abx_arg *arg, struct abx_err *er
 	return 0;
 }
 
+/* Decimal, as in JSON: strtod(3) would take hexadecimal as well. */
 static json_t *number_from_text(const char *text)
 {
 	char *end;
 	double number = strtod(text, &end);
 
-	return *text && !*end && isfinite(number) ? json_real(number) : NULL;
+	return *text && !*end && isfinite(number) && !strpbrk(text, "xX") ? json_real(number) : NULL;
 }
 
 static json_t *integer_from_text(const char *text)
