@@ -96,8 +96,6 @@ static const struct {
 	/* what nothing enforces yet */
 	{ "endpoints:\n  pty_connect: {limits: {rate: 5/s}}", "p.yaml:2: endpoints.pty_connect.limits.rate: is not implemented yet for this endpoint" },
 	{ "endpoints:\n  pty_create: {confine: {filesystem: true}}", "p.yaml:2: endpoints.pty_create.confine: is not implemented yet for this endpoint" },
-	{ "endpoints:\n  browser_navigate: {block_private_networks: true}",
-	  "p.yaml:2: endpoints.browser_navigate.block_private_networks: is not implemented yet for this endpoint" },
 	/* identities */
 	{ "identities: {}", "p.yaml:1: identities: must be a list, not a map" },
 	{ "identities: [ci]", "p.yaml:1: identities[0]: must be a map, not text" },
@@ -302,6 +300,8 @@ static const struct {
 	{ "endpoints:\n  health: {scopes: [x]}", "p.yaml:2: endpoints.health.scopes: can have no effect on this endpoint" },
 	{ "endpoints:\n  capabilities: {paths: {allow: [/x]}}", "p.yaml:2: endpoints.capabilities.paths: can have no effect on this endpoint" },
 	{ "endpoints:\n  upload: {limits: {timeout_seconds: 5}}", "p.yaml:2: endpoints.upload.limits.timeout_seconds: can have no effect on this endpoint" },
+	{ "endpoints:\n  browser_navigate: {block_private_networks: true}",
+	  "p.yaml:2: endpoints.browser_navigate.block_private_networks: has no effect yet: the endpoint is not implemented and refuses every call" },
 	{ "endpoints:\n  'GET /hello': {enabled: false}", "p.yaml:2: endpoints.'GET /hello': no route of your own is registered under this id" },
 };
 
