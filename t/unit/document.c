@@ -71,7 +71,8 @@ static const struct {
 	{ SHELL "commands: {alow: []}", "p.yaml:4: endpoints.shell.commands: unknown key 'alow': did you mean 'allow'?" },
 	{ SHELL "paths: {allow: []}", "p.yaml:4: endpoints.shell.paths.allow: names no path: to turn the endpoint off, write enabled: false" },
 	{ SHELL "paths: {allow: [home]}", "p.yaml:4: endpoints.shell.paths.allow: 'home' is not an absolute path: begin with '/' or '**/'" },
-	{ SHELL "paths: {deny: ['*.pem']}", "p.yaml:4: endpoints.shell.paths.deny: '*.pem' is not an absolute path: begin with '/' or '**/'" },
+	{ SHELL "paths: {deny: ['~/x']}", "p.yaml:4: endpoints.shell.paths.deny: '~/x' is not an absolute path, and '~' is nobody's home here: begin with '/' or '**/'" },
+	{ SHELL "paths: {deny: ['a/../b']}", "p.yaml:4: endpoints.shell.paths.deny: 'a/../b' holds a component '.' or '..'" },
 	{ SHELL "paths: {deny: ['/a/../b']}", "p.yaml:4: endpoints.shell.paths.deny: '/a/../b' holds a component '.' or '..'" },
 	{ SHELL "limits: {rate: 10}", "p.yaml:4: endpoints.shell.limits.rate: must be text, not a number: put it in quotes" },
 	{ SHELL "limits: {rate: 10/m}", "p.yaml:4: endpoints.shell.limits.rate: '10/m' is not a rate: write a number, '/', and s, min, h or d, as in 10/min" },
@@ -315,6 +316,16 @@ static void test_warnings(void)
 	}
 }
 
+static void test_denied(void)
+{
+	static const char *const want[] = { "**/*.pem", "**/a/b", "/a", "**", "**/x/**", "**/**c**" };
+	struct abx_err err = ABX_ERR_INIT;
+	abx_auto_document struct abx_document *d = parse("endpoints: {download: {paths: {deny: ['*.pem', a/b, /a, '**', '**/x/**', '**c**']}}}", &err);
+
+	for (size_t i = 0; i < ABX_N(want); i++)
+		is_str(d ? entry(d, "download")->values.lists[ABX_DENY_PATHS][i] : err.message, want[i], "what is denied is denied anywhere");
+}
+
 static void test_custom(void)
 {
 	struct abx_err err = ABX_ERR_INIT;
@@ -381,6 +392,7 @@ int main(void)
 	test_revision();
 	test_languages();
 	test_warnings();
+	test_denied();
 	test_custom();
 	test_files();
 	return done_testing();
