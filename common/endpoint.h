@@ -64,6 +64,8 @@ enum abx_endpoint_flags {
 	ABX_EP_RAW_ARGS = 1 << 3,  /* only the handler knows the arguments, and takes them itself (abx_gate_arguments): named commands */
 	ABX_EP_STRICT = 1 << 4,    /* unknown parameters are 400 (agents) */
 	ABX_EP_RAW_ANSWER = 1 << 5, /* sends bytes instead of JSON where the caller asks for them (abx_request_wants_raw); a GET allows HEAD then */
+	ABX_EP_LINK = 1 << 6,      /* its path may be a link, and is the link itself then */
+	ABX_EP_REMOVES = 1 << 7,   /* takes its path away, so that it cannot be the base directory */
 };
 
 struct abx_request;
