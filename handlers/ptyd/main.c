@@ -76,7 +76,6 @@ static int open_signals(struct abx_err *err)
 static int open_all(struct abx_err *err)
 {
 	struct abx_policy *policy = abx_policy_load(ABX_FD_POLICY, err);
-	int loop_fd;
 
 	if (!policy)
 		return -1;
@@ -86,9 +85,7 @@ static int open_all(struct abx_err *err)
 	/* Nothing that a child would inherit: it may be sudo, gdb or a browser that somebody starts in a terminal. */
 	if (!board || abx_spawn_init(board, environ, err) < 0 || abx_cage_enter(0, err) < 0)
 		return -1;
-	loop_fd = pty_loop_open(err);
-	if (loop_fd < 0 || open_signals(err) < 0 || pty_end_open(err) < 0 || pty_clients_open(loop_fd, err) < 0 ||
-	    pty_control_open(err) < 0)
+	if (pty_loop_open(err) < 0 || open_signals(err) < 0 || pty_end_open(err) < 0 || pty_control_open(err) < 0)
 		return -1;
 	return pty_door_open(policy, err);
 }
@@ -101,7 +98,7 @@ static void farewell(void)
 	while (pty_clients_any() && abx_clock_ms() < end) {
 		/* So that the wait ends. */
 		pty_loop_deadline(end);
-		pty_clients_serve();
+		pty_loop_serve();
 	}
 }
 
@@ -116,7 +113,7 @@ int main(void)
 	if (write(ABX_FD_CONTROL, "R", 1) != 1)
 		return 1;
 	while (!stopping)
-		pty_clients_serve();
+		pty_loop_serve();
 	farewell();
 	pty_end_all();
 	/* abxd was killed: nobody else would end what the server has started. */
