@@ -8,7 +8,7 @@
 /* The value that is found in `text`, or what is wrong with it. */
 static const char *find(const char *text, size_t len)
 {
-	static char out[256];
+	static char out[1024];
 	struct abx_err err = ABX_ERR_INIT;
 	size_t start, value_len;
 
