@@ -90,7 +90,7 @@ static void test_nesting(void)
 int main(void)
 {
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		is_str(find(cases[i].text, strlen(cases[i].text)), cases[i].found, "%s", cases[i].text);
+		is_str(find(cases[i].text, strlen(cases[i].text)), cases[i].found, "case %zu", i);
 	is_str(find("\"a\0b\"", 5), "! a control character in a string at byte 2", "a NUL in a string");
 	is_str(find("5\0", 2), "! more than one value at byte 1", "a NUL behind the value");
 	test_nesting();
