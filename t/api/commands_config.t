@@ -139,6 +139,8 @@ subtest 'scopes and limits' => sub {
 	is $server->post('/commands/small', {}, headers => $as->('none'))->{status}, 200, 'which may reach it';
 	my $run = $server->get('/capabilities', headers => $as->('one'))->{json}{endpoints}{commands_run};
 	is_deeply $run->{limits}, { timeout_seconds => 1, max_output_bytes => 100, rate => '50/h' }, 'the limits in /capabilities';
+	is $server->post('/commands/scoped', {}, headers => $as->('none'))->{status}, 403, 'a refused call' for 1 .. 60;
+	is $server->post('/commands/open', {}, headers => $as->('none'))->{status}, 200, 'does not count against the rate';
 	my $last;
 	for (1 .. 60) {
 		$last = $server->post('/commands/open', {}, headers => $as->('none'));
