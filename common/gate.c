@@ -30,10 +30,11 @@ static int authenticate(struct abx_request *req, struct abx_err *err)
 	return req->identity ? 0 : -1;
 }
 
-/* A group that no include file of lighttpd.conf names ends up here, in core. */
+/* A group that no include file of lighttpd.conf names ends up here, in core; the routes of a template's own code, in core or in the group of their path. */
 static bool is_mounted(const struct abx_request *req)
 {
-	return req->service->group != ABX_GROUP_CORE || req->endpoint->group == ABX_GROUP_CORE;
+	return req->service->group == abx_endpoint_home(req->endpoint) ||
+	       (req->service->group != ABX_GROUP_CORE && !abx_endpoint_is_custom(req->endpoint));
 }
 
 static int check_enabled(struct abx_request *req, struct abx_err *err)
@@ -43,7 +44,7 @@ static int check_enabled(struct abx_request *req, struct abx_err *err)
 	if (req->rule->enabled && is_mounted(req))
 		return 0;
 	if (req->rule->enabled)
-		abx_strbuf_addf(&rule, "mount:%s", abx_groups[req->endpoint->group].name);
+		abx_strbuf_addf(&rule, "mount:%s", abx_groups[abx_endpoint_home(req->endpoint)].name);
 	else
 		abx_strbuf_adds(&rule, req->rule->rule);
 	abx_policy_explain_disabled(req->endpoint, rule.buf, &why);
@@ -168,8 +169,8 @@ int abx_gate_pass(struct abx_request *req, struct abx_err *err)
 	/* A public endpoint looks at nothing but method and path. */
 	if (req->endpoint->flags & ABX_EP_PUBLIC)
 		return req->endpoint->fn(req, err);
-	if (abx_origin_check(req, err) < 0 || authenticate(req, err) < 0 || abx_gate_authorize(req, err) < 0 ||
-	    abx_gate_admit(req, err) < 0)
+	if (abx_origin_check(req, err) < 0 || (!(req->endpoint->flags & ABX_EP_OPEN) && authenticate(req, err) < 0) ||
+	    abx_gate_authorize(req, err) < 0 || abx_gate_admit(req, err) < 0)
 		return -1;
 	if (req->endpoint->flags & ABX_EP_PLANNED)
 		return abx_err_set(err, ABX_E_NOT_IMPLEMENTED, "Endpoint '%s' is not implemented yet", req->endpoint->id);

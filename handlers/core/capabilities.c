@@ -26,7 +26,7 @@ static bool is_mounted(const struct abx_request *req, enum abx_group group)
 void core_judge(const struct abx_request *req, const struct abx_endpoint *endpoint, struct core_verdict *ret)
 {
 	const struct abx_rule *rule = abx_policy_rule(req->service->policy, endpoint);
-	bool mounted = is_mounted(req, endpoint->group);
+	bool mounted = is_mounted(req, abx_endpoint_home(endpoint));
 
 	*ret = (struct core_verdict){ .enabled = rule->enabled && mounted };
 	if (!rule->enabled) {
@@ -34,7 +34,7 @@ void core_judge(const struct abx_request *req, const struct abx_endpoint *endpoi
 		snprintf(ret->rule, sizeof(ret->rule), "%s", rule->rule);
 	} else if (!mounted) {
 		ret->code = "endpoint_disabled";
-		snprintf(ret->rule, sizeof(ret->rule), "mount:%s", abx_groups[endpoint->group].name);
+		snprintf(ret->rule, sizeof(ret->rule), "mount:%s", abx_groups[abx_endpoint_home(endpoint)].name);
 	} else if (!abx_policy_scopes_allow(req->identity->scopes, rule->scopes)) {
 		ret->code = "missing_scope";
 		snprintf(ret->rule, sizeof(ret->rule), "%s", abx_rule_scopes_name(rule));
@@ -96,6 +96,22 @@ static void write_limits(struct abx_json_writer *jw, const struct abx_rule *rule
 	abx_jw_object_end(jw);
 }
 
+/* The {parameters} of the path: all that is known of a route of the template's own. */
+static void write_path_params(struct abx_json_writer *jw, const char *path)
+{
+	for (const char *p = strchr(path, '{'); p; p = strchr(p, '{')) {
+		abx_auto_free char *name = strndup(p + 1, strcspn(p + 1, "}"));
+
+		abx_jw_key(jw, name ? name : "");
+		abx_jw_object(jw);
+		abx_jw_kstring(jw, "type", "string");
+		abx_jw_kbool(jw, "required", true);
+		abx_jw_kstring(jw, "default", NULL);
+		abx_jw_object_end(jw);
+		p++;
+	}
+}
+
 static void write_params(struct abx_json_writer *jw, const struct abx_endpoint *endpoint)
 {
 	abx_jw_key(jw, "params");
@@ -112,6 +128,8 @@ static void write_params(struct abx_json_writer *jw, const struct abx_endpoint *
 		abx_jw_value(jw, value);
 		abx_jw_object_end(jw);
 	}
+	if (abx_endpoint_is_custom(endpoint))
+		write_path_params(jw, endpoint->path);
 	abx_jw_object_end(jw);
 }
 
