@@ -187,6 +187,7 @@ void abx_server_reload_policy(struct abx_server *server)
 	for (enum abx_group g = 0; g < ABX_GROUP__COUNT; g++)
 		abx_group_reload(server, g);
 	abx_ptyd_reload(server);
+	abx_worker_reload(server);
 }
 
 void abx_server_reload_failed(struct abx_server *server, const char *what)

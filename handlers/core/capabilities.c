@@ -52,7 +52,7 @@ static void write_list(struct abx_json_writer *jw, const char *key, char *const 
 	abx_jw_array_end(jw);
 }
 
-/* The policy's warnings, and those of the responders. */
+/* The policy's warnings, those of the responders, and what abxd has to say of the worker. */
 static void write_warnings(struct abx_json_writer *jw, const struct abx_request *req)
 {
 	abx_auto_free char *text = malloc(ABX_BOARD_WARNINGS);
@@ -61,7 +61,7 @@ static void write_warnings(struct abx_json_writer *jw, const struct abx_request 
 	abx_jw_array(jw);
 	for (char *const *warning = req->service->policy->warnings; *warning; warning++)
 		abx_jw_string(jw, *warning);
-	for (enum abx_group g = 0; text && req->service->board && g < ABX_GROUP__COUNT; g++) {
+	for (enum abx_group g = 0; text && req->service->board && g <= ABX_BOARD_WORKER; g++) {
 		abx_board_warnings(req->service->board, g, text);
 		for (const char *line = text, *end; (end = strchr(line, '\n')); line = end + 1)
 			abx_jw_stringn(jw, line, (size_t)(end - line));
