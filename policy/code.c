@@ -139,8 +139,7 @@ static int check_unique(const struct abx_code *code, const struct abx_endpoint *
 	return 0;
 }
 
-/* Scopes of a route or command. -1: not a list of texts. */
-static int take_scopes(const json_t *list, char ***ret_scopes)
+int abx_code_scopes(const json_t *list, char ***ret_scopes)
 {
 	char **scopes = calloc(1, sizeof(*scopes));
 	const json_t *item;
@@ -181,7 +180,7 @@ static int take_route(struct abx_code *code, json_t *json, struct abx_err *err)
 		return complain(code, "route", row.id, err, why);
 	if (check_unique(code, &row, err) < 0)
 		return -1;
-	if (take_scopes(scopes, &list) < 0)
+	if (abx_code_scopes(scopes, &list) < 0)
 		return complain(code, "route", row.id, err, "its scopes must be texts");
 	row.scopes = list;
 	row.flags |= (streaming ? ABX_EP_STREAM : 0U) | (auth ? 0U : ABX_EP_OPEN);
@@ -254,7 +253,7 @@ static int check_command(const struct abx_code *code, const json_t *list, size_t
 	json_array_foreach(args, i, arg)
 		if (check_arg(code, name, arg, err) < 0)
 			return -1;
-	if (take_scopes(json_object_get(command, "scopes"), &scopes) < 0)
+	if (abx_code_scopes(json_object_get(command, "scopes"), &scopes) < 0)
 		return complain(code, "command", name, err, "its scopes must be texts");
 	abx_list_free(scopes);
 	return 0;

@@ -36,6 +36,9 @@ struct abx_code {
 struct abx_code *abx_code_parse(const char *text, size_t len, struct abx_err *err);
 void abx_code_free(struct abx_code *code);
 
+/* The scopes of a route or command, to be freed with abx_list_free. -1: not a list of texts, or out of memory. */
+int abx_code_scopes(const json_t *list, char ***ret_scopes);
+
 /*
  * The code of this process: there is at most one, and it stays. Its routes become rows (abx_endpoint_extend), so it is set before a document is read or a
  * policy built or loaded.
