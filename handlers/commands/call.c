@@ -121,6 +121,15 @@ static void send_some(struct call *call)
 		call->sent += left_to_send(call);
 }
 
+/* What fits is there before the worker looks. */
+static int hand_over(struct call *call, struct abx_err *err)
+{
+	if (open_pair(call, err) < 0)
+		return -1;
+	send_some(call);
+	return knock(call, err);
+}
+
 int call_begin(struct call *call, struct abx_request *req, const struct abx_strbuf *question, double timeout, const char *what, struct abx_err *err)
 {
 	call->req = req;
@@ -136,7 +145,7 @@ int call_begin(struct call *call, struct abx_request *req, const struct abx_strb
 		return abx_err_set(err, ABX_E_INTERNAL, "Out of memory");
 	abx_worker_header('Q', (uint32_t)question->len, call->headers[0]);
 	abx_worker_header('B', (uint32_t)req->body_len, call->headers[1]);
-	return open_pair(call, err) < 0 ? -1 : knock(call, err);
+	return hand_over(call, err);
 }
 
 void call_end(struct call *call)
@@ -239,7 +248,7 @@ static int closed(struct call *call, struct abx_err *err)
 	close(abx_steal_fd(&call->fd));
 	abx_cleanup_fd(&call->their_fd);
 	call->in_len = call->in_at = 0;
-	return open_pair(call, err) < 0 ? -1 : knock(call, err);
+	return hand_over(call, err);
 }
 
 /* Have at least one byte that has come. */

@@ -66,7 +66,7 @@ static void write_headers(struct abx_json_writer *jw, const struct abx_request *
 			continue;
 		if (strncmp(name, "HTTP_", 5) == 0)
 			write_header(jw, name + 5, equals);
-		else if ((strncmp(name, "CONTENT_TYPE=", 13) == 0 || strncmp(name, "CONTENT_LENGTH=", 15) == 0) && equals[1])
+		else if ((strncmp(name, "CONTENT_TYPE=", 13) == 0 || strncmp(name, "CONTENT_LENGTH=", 15) == 0) && equals[1] && strcmp(equals, "=0") != 0)
 			write_header(jw, name, equals);
 	}
 	abx_jw_array_end(jw);

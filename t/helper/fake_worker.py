@@ -87,7 +87,7 @@ def run_command(conn, question, body):
         send(conn, b'F', args)
     elif name == 'die':
         os.kill(os.getpid(), signal.SIGKILL)
-    elif name == 'hang':
+    elif name.startswith('hang'):
         note('events', 'hang began')
         wait_closed(conn, 'hang')
     elif name == 'garbage':
@@ -182,9 +182,13 @@ def serve(calls):
 
 def work(calls, control, table):
     note('workers', str(os.getpid()))
-    control.sendall(table.encode() + b'\n')
     lines = control.makefile()
-    accept = json.loads(lines.readline() or '{}')
+    try:
+        control.sendall(table.encode() + b'\n')
+        accept = json.loads(lines.readline() or '{}')
+    except OSError:
+        # abxd has gone without reading what it was told.
+        os._exit(1)
     note('accepts', json.dumps(accept))
     if not accept.get('accept'):
         os._exit(1)
