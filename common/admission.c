@@ -34,9 +34,10 @@ int abx_gate_admit(struct abx_request *req, struct abx_err *err)
 	int64_t wait_ms;
 	int32_t slot;
 
-	if (!rule->slots || !req->identity)
+	if (!rule->slots)
 		return 0;
-	slot = rule->slots[req->identity - req->service->policy->identities];
+	/* Where nobody is asked who he is, all share one slot. */
+	slot = rule->slots[req->identity ? req->identity - req->service->policy->identities : 0];
 	switch (abx_rates_enter(&req->service->board->rates, slot, &limits, self(), &wait_ms)) {
 	case ABX_RATE_PASSED:
 		break;

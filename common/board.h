@@ -27,8 +27,12 @@ enum abx_supervised_fd {
 	 * carries the descriptor of a new policy.
 	 */
 	ABX_FD_CONTROL = 5,
-	/* With a request come at most ABX_PTY_FDS descriptors: of the connection, the directory to start in, and the trees that a confined shell is held to. */
-	ABX_FD_PTY = 6, /* abx-terminal and abx-ptyd: an end of the socket pair by which the one asks the other (handlers/abxd/ptyd.c) */
+	ABX_FD_CALLS = 6, /* abx-commands, where there is a worker: its end of the sockets that calls go over (common/worker.h) */
+	/*
+	 * abx-terminal and abx-ptyd: an end of the socket pair by which the one asks the other (handlers/abxd/ptyd.c). With a request come at most ABX_PTY_FDS
+	 * descriptors: of the connection, the directory to start in, and the trees that a confined shell is held to.
+	 */
+	ABX_FD_PTY = 6,
 	ABX_FD__END = 7
 };
 
@@ -52,10 +56,11 @@ struct abx_board_vars {
 };
 
 /*
- * What a responder has to warn of beside the policy's own warnings: texts, each with its line feed, which /capabilities shows while they stand here. One program
+ * What a responder, or abxd of the worker, has to warn of beside the policy's own warnings: texts, each with its line feed, which /capabilities shows while they stand here. One program
  * writes each; `version` is odd while it does.
  */
 #define ABX_BOARD_WARNINGS 4096
+#define ABX_BOARD_WORKER   ABX_GROUP__COUNT /* in the place of a group: why there is no worker; "" while there is one */
 
 struct abx_board_warnings {
 	_Atomic uint32_t version;
@@ -75,7 +80,7 @@ struct abx_board {
 	struct abx_board_child children[ABX_BOARD_CHILDREN];
 	struct abx_board_vars vars;
 	struct abx_rates rates;
-	struct abx_board_warnings warnings[ABX_GROUP__COUNT];
+	struct abx_board_warnings warnings[ABX_GROUP__COUNT + 1];
 };
 
 /* Make the board (abxd). Returns it, with its close-on-exec descriptor in *ret_fd, or NULL. */

@@ -39,13 +39,39 @@ enum abx_group abx_group_find(const char *name)
 	return group;
 }
 
-size_t abx_endpoint_count(void)
+static const struct abx_endpoint *custom_rows;
+static size_t n_custom;
+
+void abx_endpoint_extend(const struct abx_endpoint *rows, size_t n)
+{
+	if (custom_rows)
+		return;
+	custom_rows = rows;
+	n_custom = n;
+}
+
+bool abx_endpoint_is_custom(const struct abx_endpoint *endpoint)
+{
+	return endpoint >= custom_rows && endpoint < custom_rows + n_custom;
+}
+
+enum abx_group abx_endpoint_home(const struct abx_endpoint *endpoint)
+{
+	return abx_endpoint_is_custom(endpoint) ? ABX_GROUP_COMMANDS : endpoint->group;
+}
+
+size_t abx_endpoint_count_builtin(void)
 {
 	size_t n = 0;
 
 	for (size_t g = 0; g < ABX_GROUP__COUNT; g++)
 		n += *abx_groups[g].n_rows;
 	return n;
+}
+
+size_t abx_endpoint_count(void)
+{
+	return abx_endpoint_count_builtin() + n_custom;
 }
 
 const struct abx_endpoint *abx_endpoint_at(size_t index)
@@ -55,13 +81,16 @@ const struct abx_endpoint *abx_endpoint_at(size_t index)
 			return &abx_groups[g].rows[index];
 		index -= *abx_groups[g].n_rows;
 	}
-	return NULL;
+	return index < n_custom ? &custom_rows[index] : NULL;
 }
 
 size_t abx_endpoint_index(const struct abx_endpoint *endpoint)
 {
-	size_t index = (size_t)(endpoint - abx_groups[endpoint->group].rows);
+	size_t index;
 
+	if (abx_endpoint_is_custom(endpoint))
+		return abx_endpoint_count_builtin() + (size_t)(endpoint - custom_rows);
+	index = (size_t)(endpoint - abx_groups[endpoint->group].rows);
 	for (size_t g = 0; g < endpoint->group; g++)
 		index += *abx_groups[g].n_rows;
 	return index;

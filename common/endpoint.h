@@ -66,7 +66,11 @@ enum abx_endpoint_flags {
 	ABX_EP_RAW_ANSWER = 1 << 5, /* sends bytes instead of JSON where the caller asks for them (abx_request_wants_raw); a GET allows HEAD then */
 	ABX_EP_LINK = 1 << 6,      /* its path may be a link, and is the link itself then */
 	ABX_EP_REMOVES = 1 << 7,   /* takes its path away, so that it cannot be the base directory */
+	ABX_EP_OPEN = 1 << 8,      /* no credential asked for, and nobody is the caller; all else is looked at (routes of a template's own) */
 };
+
+/* The most {parameters} that a path has. */
+#define ABX_PATH_PARAMS 8
 
 struct abx_request;
 typedef int abx_handler(struct abx_request *req, struct abx_err *err);
@@ -83,6 +87,7 @@ struct abx_endpoint {
 	unsigned flags;
 	struct abx_limits limits;
 	const char *scope;      /* the default scope, or NULL: none */
+	char *const *scopes;    /* further ones, NULL-terminated, or NULL */
 	const char *const *cut; /* NULL-terminated names of members that may be large (abx_json_parse_body) */
 	/* What the query of a raw body (application/octet-stream) holds; NULL: the endpoint takes none. The handler reads the body itself. */
 	const struct abx_arg *raw_args;
@@ -103,8 +108,19 @@ extern const struct abx_group_info abx_groups[ABX_GROUP__COUNT];
 /* The group of this name, or ABX_GROUP__COUNT. */
 enum abx_group abx_group_find(const char *name);
 
-/* Endpoints are numbered through all groups, in table order: rules of a policy are arrays over these numbers. */
+/*
+ * Rows behind the built-in ones: the routes that a template's own code has registered. They are set once, before anything is indexed by endpoints, and stay as
+ * long as the program; a second call changes nothing. Whatever their group, abx-commands serves them.
+ */
+void abx_endpoint_extend(const struct abx_endpoint *rows, size_t n);
+bool abx_endpoint_is_custom(const struct abx_endpoint *endpoint);
+
+/* The group whose responder serves the endpoint. */
+enum abx_group abx_endpoint_home(const struct abx_endpoint *endpoint);
+
+/* Endpoints are numbered through all groups, in table order, then the custom ones: rules of a policy are arrays over these numbers. */
 size_t abx_endpoint_count(void);
+size_t abx_endpoint_count_builtin(void);
 const struct abx_endpoint *abx_endpoint_at(size_t index);
 size_t abx_endpoint_index(const struct abx_endpoint *endpoint);
 

@@ -53,10 +53,13 @@ enum abx_error {
 	ABX_E__COUNT
 };
 
+/* Room for the name of a policy's rule. */
+#define ABX_RULE_SIZE 192
+
 struct abx_err {
 	enum abx_error kind;
 	int os_errno;      /* the errno behind ABX_E_ERRNO, else 0 */
-	char rule[96];     /* the policy rule that decided, or "" */
+	char rule[ABX_RULE_SIZE]; /* the policy rule that decided, or "" */
 	char message[512]; /* UTF-8 where the inputs were; the response writer mends the rest */
 };
 

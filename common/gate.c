@@ -30,10 +30,14 @@ static int authenticate(struct abx_request *req, struct abx_err *err)
 	return req->identity ? 0 : -1;
 }
 
-/* What is another group's ends up here, in core, where no include file of lighttpd.conf names that group. */
+/*
+ * What is another group's ends up here, in core, where no include file of lighttpd.conf names that group; the routes of a template's own code, in core or in the
+ * group of their path.
+ */
 static bool is_at_home(const struct abx_request *req)
 {
-	return req->service->group != ABX_GROUP_CORE || req->endpoint->group == ABX_GROUP_CORE;
+	return req->service->group == abx_endpoint_home(req->endpoint) ||
+	       (req->service->group != ABX_GROUP_CORE && !abx_endpoint_is_custom(req->endpoint));
 }
 
 static int check_enabled(struct abx_request *req, struct abx_err *err)
@@ -43,10 +47,10 @@ static int check_enabled(struct abx_request *req, struct abx_err *err)
 	if (req->rule->enabled && is_at_home(req))
 		return 0;
 	/* lighttpd picks a group by the path without "." and "..", which are names like others in a parameter: these name nothing. */
-	if (req->rule->enabled && abx_request_group_is_mounted(req, req->endpoint->group))
+	if (req->rule->enabled && abx_request_group_is_mounted(req, abx_endpoint_home(req->endpoint)))
 		return abx_err_set(err, ABX_E_ROUTE, "Not found: %s", req->path);
 	if (req->rule->enabled)
-		abx_strbuf_addf(&rule, "mount:%s", abx_groups[req->endpoint->group].name);
+		abx_strbuf_addf(&rule, "mount:%s", abx_groups[abx_endpoint_home(req->endpoint)].name);
 	else
 		abx_strbuf_adds(&rule, req->rule->rule);
 	abx_policy_explain_disabled(req->endpoint, rule.buf, &why);
@@ -171,7 +175,8 @@ int abx_gate_pass(struct abx_request *req, struct abx_err *err)
 	/* A public endpoint looks at nothing but method and path. */
 	if (req->endpoint->flags & ABX_EP_PUBLIC)
 		return req->endpoint->fn(req, err);
-	if (abx_origin_check(req, err) < 0 || authenticate(req, err) < 0 || abx_gate_authorize(req, err) < 0)
+	if (abx_origin_check(req, err) < 0 || (!(req->endpoint->flags & ABX_EP_OPEN) && authenticate(req, err) < 0) ||
+	    abx_gate_authorize(req, err) < 0)
 		return -1;
 	if (req->endpoint->flags & ABX_EP_RAW_ARGS)
 		return req->endpoint->fn(req, err);

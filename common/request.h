@@ -19,8 +19,6 @@
 /* Raw bytes of one request body: more is 413 (contract, section 3). */
 #define ABX_BODY_MAX ((size_t)10 << 20)
 
-#define ABX_PATH_PARAMS 4
-
 struct abx_request;
 
 /*

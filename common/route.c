@@ -105,12 +105,15 @@ int abx_route(struct abx_request *req, char ret_allow[32], struct abx_err *err)
 	const char *end = req->path + strlen(req->path);
 	struct best best = { 0 };
 
-	if (end > req->path && end[-1] == '/')
+	if (end > req->path + 1 && end[-1] == '/')
 		end--;
 	for (enum abx_group g = 0; g < ABX_GROUP__COUNT; g++)
 		if (only == ABX_GROUP_CORE || g == only)
 			for (size_t i = 0; i < *abx_groups[g].n_rows && req->path[0] == '/'; i++)
 				consider(req, &abx_groups[g].rows[i], end, &best);
+	/* Every group knows the routes of the template's own code: for Allow, and because a path of theirs may lie among its own. */
+	for (size_t i = abx_endpoint_count_builtin(); i < abx_endpoint_count() && req->path[0] == '/'; i++)
+		consider(req, abx_endpoint_at(i), end, &best);
 	if (best.row) {
 		req->endpoint = best.row;
 		req->res.head = strcmp(req->method, "HEAD") == 0;

@@ -16,6 +16,9 @@
 #include "common/shlex.h"
 #include "common/strbuf.h"
 
+/* The variable that marks a child and its descendants. */
+#define ABX_INVOCATION "INVOCATION_ID="
+
 /* Once per process, before the first spawn. `env` is the base of every child's environment (borrowed for ever). */
 int abx_spawn_init(struct abx_board *board, char *const *env, struct abx_err *err);
 

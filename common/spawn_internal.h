@@ -17,9 +17,6 @@ struct abx_spawn_door {
 
 extern struct abx_spawn_door abx_spawn_door;
 
-/* The variable that marks a child and its descendants. */
-#define ABX_INVOCATION "INVOCATION_ID="
-
 /*
  * Find a program as the child would: by its own PATH, from the directory `cwd_fd`. Returns 0 and *ret_path (to be freed), or an errno: that of the first
  * place where it is and cannot be run, else ENOENT.

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policy/code.h"
 #include "policy/digest.h"
 #include "policy/document.h"
 
@@ -60,6 +61,7 @@ void abx_policy_decide(const struct abx_settings *settings, const struct abx_doc
 	const struct abx_group_info *group = &abx_groups[endpoint->group];
 	size_t index = abx_endpoint_index(endpoint);
 	const struct abx_entry *entry = &preset->entries[index];
+	const struct abx_code *code = abx_code_current();
 
 	ret_decisions->n = 0;
 	decide(ret_decisions, !group->opt_in, "default:%s:%s", group->opt_in ? "opt-in" : "on", group->name);
@@ -67,6 +69,8 @@ void abx_policy_decide(const struct abx_settings *settings, const struct abx_doc
 		decide(ret_decisions, preset->groups[endpoint->group], "preset:%s", preset->name);
 	if (entry->values.given & ABX_KEY_ENABLED)
 		decide(ret_decisions, entry->enabled, "preset:%s", preset->name);
+	if (code && code->groups[endpoint->group] >= 0)
+		decide(ret_decisions, code->groups[endpoint->group], "code:%s", code->name);
 	/* Naming a group there that is on by itself says nothing. */
 	if (settings->groups[endpoint->group] && (group->opt_in || !ret_decisions->steps[ret_decisions->n - 1].enabled))
 		decide(ret_decisions, true, "env:ABX_SERVER_ENABLED_GROUPS");
@@ -189,6 +193,9 @@ static int build_rule(struct abx_policy *policy, const struct sources *from, con
 	rule->scopes = calloc(1, sizeof(*rule->scopes));
 	if (!rule->rule || !rule->values_rule || !rule->scopes || (endpoint->scope && abx_list_add(&rule->scopes, endpoint->scope) < 0))
 		return out_of_memory(err);
+	for (char *const *scope = endpoint->scopes; scope && *scope; scope++)
+		if (abx_list_add(&rule->scopes, *scope) < 0)
+			return out_of_memory(err);
 	if (from->document &&
 	    copy_values(&from->document->entries[abx_endpoint_index(endpoint)].values, rule, err) < 0)
 		return -1;
@@ -205,27 +212,6 @@ static int build_rules(struct abx_policy *policy, const struct sources *from, st
 	for (size_t i = 0; i < n; i++)
 		if (build_rule(policy, from, abx_endpoint_at(i), &policy->rules[i], err) < 0)
 			return -1;
-	return 0;
-}
-
-static int build_custom_rules(struct abx_policy *policy, const struct abx_document *document, struct abx_err *err)
-{
-	policy->custom_rules = calloc(document->n_custom + 1, sizeof(*policy->custom_rules));
-	if (!policy->custom_rules)
-		return out_of_memory(err);
-	for (size_t i = 0; i < document->n_custom; i++) {
-		const struct abx_entry *entry = &document->custom[i];
-		struct abx_custom_rule *custom = &policy->custom_rules[policy->n_custom_rules++];
-
-		custom->enabled = entry->values.given & ABX_KEY_ENABLED ? entry->enabled : -1;
-		custom->id = strdup(entry->id);
-		custom->rule.enabled = custom->enabled != 0;
-		custom->rule.values_rule = values_rule(entry->id);
-		custom->rule.rule = custom->rule.values_rule ? strdup(custom->rule.values_rule) : NULL;
-		custom->rule.scopes = calloc(1, sizeof(*custom->rule.scopes));
-		if (!custom->id || !custom->rule.rule || copy_values(&entry->values, &custom->rule, err) < 0)
-			return out_of_memory(err);
-	}
 	return 0;
 }
 
@@ -312,9 +298,11 @@ static int copy_document(const struct sources *from, struct abx_policy *policy, 
 	policy->preset = strdup(from->preset->name);
 	policy->base_dir = strdup(document && document->base_dir ? document->base_dir : from->settings->base_dir);
 	policy->revision = strdup(document ? document->revision : "");
+	policy->code = abx_code_current() ? strdup(abx_code_current()->text) : NULL;
 	policy->warnings = calloc(1, sizeof(*policy->warnings));
 	policy->secrets = calloc(1, sizeof(*policy->secrets));
-	if (!policy->preset || !policy->base_dir || !policy->revision || !policy->warnings || !policy->secrets)
+	if (!policy->preset || !policy->base_dir || !policy->revision || !policy->warnings || !policy->secrets ||
+	    (abx_code_current() && !policy->code))
 		return out_of_memory(err);
 	if (!document) {
 		/* Of no document the revision is that of an empty one. */
@@ -336,7 +324,7 @@ static int copy_document(const struct sources *from, struct abx_policy *policy, 
 	for (char *const *text = document->warnings; text && *text; text++)
 		if (abx_policy_warn(policy, err, "%s", *text) < 0)
 			return -1;
-	return build_custom_rules(policy, document, err);
+	return 0;
 }
 
 struct abx_policy *abx_policy_build(const struct abx_settings *settings, const struct abx_document *document, struct abx_err *err)

@@ -346,6 +346,7 @@ static int take_document(struct abx_reader *r, const struct abx_node *root, stru
 	policy = find_policy(r, root, err);
 	if (err->kind)
 		return -1;
+	r->document->is_absent = !policy;
 	if (policy && policy != root)
 		abx_path_push(r, "server");
 	/* A file with comments alone is an empty policy. */
@@ -382,6 +383,16 @@ struct abx_document *abx_document_read(const struct abx_document_source *source,
 	return text ? abx_document_parse(source, text, len, err) : NULL;
 }
 
+/* The file that holds the policy, or NULL: there is none. */
+static const char *find_file(const struct abx_settings *settings)
+{
+	if (settings->policy)
+		return settings->policy;
+	if (access(POLICY_FILE, F_OK) == 0)
+		return POLICY_FILE;
+	return settings->template_file && access(settings->template_file, F_OK) == 0 ? settings->template_file : NULL;
+}
+
 int abx_document_load(struct abx_settings *settings, char *const *env, struct abx_document **ret_document, struct abx_err *err)
 {
 	struct abx_document_source source = { .name = "ABX_SERVER_POLICY", .json_only = true, .settings = settings, .env = env };
@@ -389,16 +400,22 @@ int abx_document_load(struct abx_settings *settings, char *const *env, struct ab
 
 	if (settings->policy && *settings->policy == '{') {
 		document = abx_document_parse(&source, settings->policy, strlen(settings->policy), err);
-	} else if (settings->policy || access(POLICY_FILE, F_OK) == 0) {
-		source.name = settings->policy ? settings->policy : POLICY_FILE;
-		source.json_only = false;
-		document = abx_document_read(&source, source.name, err);
 	} else {
-		*ret_document = NULL;
-		return 0;
+		source.name = find_file(settings);
+		source.json_only = false;
+		document = source.name ? abx_document_read(&source, source.name, err) : NULL;
+		if (!source.name) {
+			*ret_document = NULL;
+			return 0;
+		}
 	}
 	if (!document)
 		return -1;
+	/* A template that nobody named as the policy, and that holds none. */
+	if (document->is_absent && !settings->policy) {
+		abx_document_free(document);
+		document = NULL;
+	}
 	*ret_document = document;
 	return 0;
 }

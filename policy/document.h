@@ -33,6 +33,7 @@ struct abx_document {
 	char *audit_file;
 	bool audit_all;
 	bool cage_off[ABX_GROUP__COUNT];
+	bool is_absent; /* a template that has no policy */
 	char revision[17];
 	char **warnings; /* NULL-terminated, or NULL */
 };
@@ -55,7 +56,7 @@ struct abx_document *abx_document_parse(const struct abx_document_source *source
 struct abx_document *abx_document_read(const struct abx_document_source *source, const char *path, struct abx_err *err);
 
 /*
- * The document that the settings name: a file, the value itself, or the default file where it exists. 0 with *ret_document, which is NULL when there is none.
+ * The document that the settings name: a file, the value itself, or the default file where it exists, or the template's where that holds a policy. 0 with *ret_document, which is NULL when there is none.
  */
 int abx_document_load(struct abx_settings *settings, char *const *env, struct abx_document **ret_document, struct abx_err *err);
 
@@ -86,7 +87,7 @@ enum abx_key_effect abx_key_effect(const struct abx_endpoint *endpoint, enum abx
 /* What the layers say of an endpoint, weakest first: the last one decides. */
 struct abx_decision {
 	bool enabled;
-	char rule[96];
+	char rule[ABX_RULE_SIZE];
 };
 
 struct abx_decisions {

@@ -81,7 +81,7 @@ static unsigned working_keys(const struct abx_endpoint *endpoint)
 	unsigned keys = ABX_KEY_ENABLED;
 
 	if (!(endpoint->flags & ABX_EP_PUBLIC))
-		keys |= GATE_KEYS;
+		keys |= endpoint->flags & ABX_EP_OPEN ? GATE_KEYS & ~(unsigned)ABX_KEY_SCOPES : GATE_KEYS;
 	if (has_arg(endpoint, ABX_ARG_PATH) || has_arg(endpoint, ABX_ARG_PATHS))
 		keys |= ABX_KEY_PATHS;
 	if (limits->timeout_seconds || has_arg(endpoint, ABX_ARG_TIMEOUT))

@@ -75,15 +75,11 @@ void abx_policy_free(struct abx_policy *policy)
 	for (size_t i = 0; policy->rules && i < abx_endpoint_count(); i++)
 		abx_rule_release(&policy->rules[i]);
 	free(policy->rules);
-	for (size_t i = 0; i < policy->n_custom_rules; i++) {
-		free(policy->custom_rules[i].id);
-		abx_rule_release(&policy->custom_rules[i].rule);
-	}
-	free(policy->custom_rules);
 	abx_list_free(policy->warnings);
 	abx_list_free(policy->allowed_origins);
 	abx_list_free(policy->secrets);
 	free(policy->audit_file);
+	free(policy->code);
 	free(policy->preset);
 	free(policy->revision);
 	free(policy->base_dir);
@@ -110,7 +106,7 @@ int abx_policy_warn(struct abx_policy *policy, struct abx_err *err, const char *
 
 void abx_policy_explain_disabled(const struct abx_endpoint *endpoint, const char *rule, struct abx_strbuf *out)
 {
-	const char *group = abx_groups[endpoint->group].name;
+	const char *group = abx_groups[endpoint->group].name, *home = abx_groups[abx_endpoint_home(endpoint)].name;
 
 	abx_strbuf_addf(out, "Endpoint '%s' is disabled: ", endpoint->id);
 	if (strncmp(rule, "default:opt-in:", 15) == 0)
@@ -119,8 +115,8 @@ void abx_policy_explain_disabled(const struct abx_endpoint *endpoint, const char
 				"[%s]) or this endpoint (policy endpoints.%s.enabled: true)",
 				group, group, group, endpoint->id);
 	else if (strncmp(rule, "mount:", 6) == 0)
-		abx_strbuf_addf(out, "group '%s' is not mounted. Include its file %s.conf in lighttpd.conf", group,
-				group);
+		abx_strbuf_addf(out, "group '%s' is not mounted. Include its file %s.conf in lighttpd.conf", home,
+				home);
 	else
 		abx_strbuf_addf(out, "rule '%s' turns it off", rule);
 }

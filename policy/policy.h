@@ -94,13 +94,6 @@ struct abx_rule {
 	int32_t *slots;          /* per identity: the place of its counters on the board; NULL without rate and max_concurrent */
 };
 
-/* A rule for a route that a template's own code registers: its id ("GET /hello") has a blank. */
-struct abx_custom_rule {
-	char *id;
-	signed char enabled; /* -1: the policy does not say */
-	struct abx_rule rule;
-};
-
 struct abx_policy {
 	char *preset, *revision;
 	bool configured;
@@ -114,13 +107,12 @@ struct abx_policy {
 	size_t n_identities;
 	bool local;             /* no identity has a token */
 	struct abx_rule *rules; /* by abx_endpoint_index */
-	struct abx_custom_rule *custom_rules;
-	size_t n_custom_rules;
 	char **secrets;         /* NULL-terminated names of variables that held tokens: they never reach a child */
 	char *audit_file;       /* NULL: none */
 	bool audit_all;
 	bool cage_off[ABX_GROUP__COUNT]; /* the responder's own confinement is switched off */
 	char **warnings;        /* NULL-terminated */
+	char *code;             /* the table of the template's own code (policy/code.h), or NULL: there is none */
 };
 
 /* Decide. `document` may be NULL: there is none. Returns a policy that abx_policy_free frees, or NULL. */

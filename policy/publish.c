@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "policy/code.h"
 #include "policy/policy.h"
 
 /* ---- writing */
@@ -88,17 +89,6 @@ static json_t *rules_to_json(const struct abx_policy *policy)
 	return array;
 }
 
-static json_t *custom_to_json(const struct abx_policy *policy)
-{
-	json_t *array = json_array();
-
-	for (size_t i = 0; i < policy->n_custom_rules; i++)
-		json_array_append_new(array, json_pack("{ss si so}", "id", policy->custom_rules[i].id, "enabled",
-						       policy->custom_rules[i].enabled, "rule",
-						       rule_to_json(&policy->custom_rules[i].rule, policy->n_identities)));
-	return array;
-}
-
 static json_t *cages_to_json(const struct abx_policy *policy)
 {
 	json_t *array = json_array();
@@ -110,14 +100,14 @@ static json_t *cages_to_json(const struct abx_policy *policy)
 
 static json_t *policy_to_json(const struct abx_policy *p)
 {
-	return json_pack("{ss ss sb ss ss ss ss ss ss so si si sI si sb sb so so so so so so ss? sb}", "preset", p->preset, "revision",
+	return json_pack("{ss ss sb ss ss ss ss ss ss so si si sI si sb sb so so so so so ss? sb ss?}", "preset", p->preset, "revision",
 			 p->revision, "configured", p->configured, "base_dir", p->base_dir, "run_dir", p->run_dir, "spool_dir",
 			 p->spool_dir, "commands_dir", p->commands_dir, "mount_prefix", p->mount_prefix, "host", p->host,
 			 "allowed_origins", list_to_json(p->allowed_origins), "port", p->port, "pty_port", p->pty_port, "max_upload",
 			 (json_int_t)p->max_upload, "log_level", (int)p->log_level, "log_json", p->log_json, "local", p->local,
-			 "identities", identities_to_json(p), "rules", rules_to_json(p), "custom_rules", custom_to_json(p), "warnings",
+			 "identities", identities_to_json(p), "rules", rules_to_json(p), "warnings",
 			 list_to_json(p->warnings), "secrets", list_to_json(p->secrets), "cages", cages_to_json(p), "audit_file",
-			 p->audit_file, "audit_all", p->audit_all);
+			 p->audit_file, "audit_all", p->audit_all, "code", p->code);
 }
 
 int abx_policy_publish(const struct abx_policy *policy, struct abx_err *err)
@@ -246,29 +236,10 @@ static int rules_from_json(struct abx_policy *policy, const json_t *array)
 	return 0;
 }
 
-static int custom_from_json(struct abx_policy *policy, const json_t *array)
-{
-	const json_t *item;
-	size_t i;
-
-	policy->custom_rules = calloc(json_array_size(array) + 1, sizeof(*policy->custom_rules));
-	if (!policy->custom_rules)
-		return -1;
-	json_array_foreach(array, i, item) {
-		struct abx_custom_rule *custom = &policy->custom_rules[policy->n_custom_rules++];
-
-		custom->id = copy_text(json_object_get(item, "id"));
-		custom->enabled = (signed char)json_integer_value(json_object_get(item, "enabled"));
-		if (!custom->id || rule_from_json(&custom->rule, json_object_get(item, "rule"), policy->n_identities) < 0)
-			return -1;
-	}
-	return 0;
-}
-
 /* What the parts of the document are, before they are copied. */
 struct parts {
 	const char *preset, *revision, *base_dir, *run_dir, *spool_dir, *commands_dir, *mount_prefix, *host;
-	json_t *origins, *identities, *rules, *custom, *warnings, *secrets, *cages, *audit_file;
+	json_t *origins, *identities, *rules, *warnings, *secrets, *cages, *audit_file, *code;
 };
 
 static int copy_texts(struct abx_policy *p, const struct parts *parts)
@@ -288,7 +259,8 @@ static int copy_texts(struct abx_policy *p, const struct parts *parts)
 			return -1;
 	}
 	p->audit_file = copy_text(parts->audit_file);
-	return json_is_string(parts->audit_file) && !p->audit_file ? -1 : 0;
+	p->code = copy_text(parts->code);
+	return (json_is_string(parts->audit_file) && !p->audit_file) || (json_is_string(parts->code) && !p->code) ? -1 : 0;
 }
 
 static int policy_from_json(struct abx_policy *p, json_t *json)
@@ -297,13 +269,13 @@ static int policy_from_json(struct abx_policy *p, json_t *json)
 	struct parts parts = { .preset = NULL };
 	json_int_t max_upload;
 
-	if (json_unpack(json, "{ss ss sb ss ss ss ss ss ss so si si sI si sb sb so so so so so so so sb}", "preset", &parts.preset,
+	if (json_unpack(json, "{ss ss sb ss ss ss ss ss ss so si si sI si sb sb so so so so so so sb so}", "preset", &parts.preset,
 			"revision", &parts.revision, "configured", &configured, "base_dir", &parts.base_dir, "run_dir", &parts.run_dir,
 			"spool_dir", &parts.spool_dir, "commands_dir", &parts.commands_dir, "mount_prefix", &parts.mount_prefix, "host",
 			&parts.host, "allowed_origins", &parts.origins, "port", &p->port, "pty_port", &p->pty_port, "max_upload",
 			&max_upload, "log_level", &log_level, "log_json", &log_json, "local", &local, "identities", &parts.identities,
-			"rules", &parts.rules, "custom_rules", &parts.custom, "warnings", &parts.warnings, "secrets", &parts.secrets,
-			"cages", &parts.cages, "audit_file", &parts.audit_file, "audit_all", &audit_all) < 0)
+			"rules", &parts.rules, "warnings", &parts.warnings, "secrets", &parts.secrets,
+			"cages", &parts.cages, "audit_file", &parts.audit_file, "audit_all", &audit_all, "code", &parts.code) < 0)
 		return -1;
 	p->configured = configured;
 	p->max_upload = max_upload;
@@ -317,9 +289,9 @@ static int policy_from_json(struct abx_policy *p, json_t *json)
 	for (size_t g = 0; g < ABX_GROUP__COUNT; g++)
 		p->cage_off[g] = json_is_true(json_array_get(parts.cages, g));
 	if (!p->allowed_origins || !p->warnings || !p->secrets || copy_texts(p, &parts) < 0 ||
-	    identities_from_json(p, parts.identities) < 0 || rules_from_json(p, parts.rules) < 0)
+	    identities_from_json(p, parts.identities) < 0)
 		return -1;
-	return custom_from_json(p, parts.custom);
+	return rules_from_json(p, parts.rules);
 }
 
 struct abx_policy *abx_policy_load(int fd, struct abx_err *err)
@@ -338,7 +310,8 @@ struct abx_policy *abx_policy_load(int fd, struct abx_err *err)
 	}
 	json = json_loadb(text, (size_t)size, 0, &json_error);
 	policy = calloc(1, sizeof(*policy));
-	if (!json || !policy || policy_from_json(policy, json) < 0) {
+	/* The routes of the template's own code are rows, and the rules are counted over all rows. */
+	if (!json || !policy || abx_code_adopt(json_string_value(json_object_get(json, "code"))) < 0 || policy_from_json(policy, json) < 0) {
 		abx_policy_free(policy);
 		abx_err_set(err, ABX_E_INTERNAL, "The published policy is not of this version");
 		return NULL;

@@ -280,6 +280,7 @@ void abx_settings_release(struct abx_settings *s)
 	abx_settings_forget_token(s);
 	free(s->host);
 	free(s->policy);
+	free(s->template_file);
 	free(s->base_dir);
 	free(s->run_dir);
 	free(s->spool_dir);

@@ -23,6 +23,7 @@ struct abx_settings {
 	char *token;         /* NULL in local mode; abx_settings_forget_token clears it */
 	bool groups[ABX_GROUP__COUNT]; /* named by ABX_SERVER_ENABLED_GROUPS */
 	char *policy;        /* ABX_SERVER_POLICY: the document itself ('{…'), or its absolute path; or NULL */
+	char *template_file; /* the template.yaml of the code that was started, whose policy holds where no other is given; or NULL. abxd sets it */
 	char *base_dir;
 	int64_t max_upload;
 	char *run_dir;       /* NULL: the default for this user (section 1) */

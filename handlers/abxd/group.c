@@ -71,7 +71,7 @@ static struct abx_responder *free_responder(struct abx_server *server)
 	return NULL;
 }
 
-pid_t abx_spawn_program(const struct abx_server *server, const char *program, int listen_fd, int control_fd, int pty_fd)
+pid_t abx_spawn_program(const struct abx_server *server, const char *program, int listen_fd, int control_fd, int more_fd)
 {
 	const char *slash = strrchr(program, '/');
 	abx_auto_free char *name = strdup(slash ? slash + 1 : program);
@@ -99,9 +99,9 @@ pid_t abx_spawn_program(const struct abx_server *server, const char *program, in
 	rc |= posix_spawn_file_actions_adddup2(&files, server->policy_fd, ABX_FD_POLICY);
 	rc |= posix_spawn_file_actions_adddup2(&files, server->board_fd, ABX_FD_BOARD);
 	rc |= posix_spawn_file_actions_adddup2(&files, control_fd, ABX_FD_CONTROL);
-	if (pty_fd >= 0)
-		rc |= posix_spawn_file_actions_adddup2(&files, pty_fd, ABX_FD_PTY);
-	rc |= posix_spawn_file_actions_addclosefrom_np(&files, pty_fd >= 0 ? ABX_FD__END : ABX_FD_PTY);
+	if (more_fd >= 0)
+		rc |= posix_spawn_file_actions_adddup2(&files, more_fd, ABX_FD_PTY);
+	rc |= posix_spawn_file_actions_addclosefrom_np(&files, more_fd >= 0 ? ABX_FD__END : ABX_FD_PTY);
 	if (rc == 0) {
 		rc = posix_spawn(&pid, program, &files, &attr, argv, server->env);
 		errno = rc;
@@ -109,6 +109,14 @@ pid_t abx_spawn_program(const struct abx_server *server, const char *program, in
 	posix_spawn_file_actions_destroy(&files);
 	posix_spawnattr_destroy(&attr);
 	return rc == 0 ? pid : -1;
+}
+
+/* What some groups get besides. */
+static int more_fd_of(const struct abx_server *server, enum abx_group group)
+{
+	if (group == ABX_GROUP_TERMINAL)
+		return server->ptyd.terminal_fd;
+	return group == ABX_GROUP_COMMANDS && server->worker.code ? server->worker.calls_fd : -1;
 }
 
 static struct abx_responder *start_responder(struct abx_server *server, enum abx_group group)
@@ -124,7 +132,7 @@ static struct abx_responder *start_responder(struct abx_server *server, enum abx
 	abx_auto_fd int ours = ends[0];
 	abx_auto_fd int theirs = ends[1];
 	pid_t pid = abx_spawn_program(server, server->groups[group].program, server->groups[group].listen_fd, theirs,
-				      group == ABX_GROUP_TERMINAL ? server->ptyd.terminal_fd : -1);
+				      more_fd_of(server, group));
 	if (pid < 0) {
 		abx_log(ABX_LOG_ERROR, "cannot start %s: %s", server->groups[group].program, strerror(errno));
 		return NULL;
@@ -518,6 +526,14 @@ bool abx_groups_kill(struct abx_server *server, int sig)
 			kill(server->responders[i].pid, sig);
 	}
 	return any;
+}
+
+bool abx_group_lives(const struct abx_server *server, enum abx_group group)
+{
+	for (size_t i = 0; i < ABX_RESPONDERS; i++)
+		if (server->responders[i].state != ABX_RESPONDER_NONE && server->responders[i].group == group)
+			return true;
+	return false;
 }
 
 bool abx_groups_ready(const struct abx_server *server)

@@ -19,13 +19,15 @@ struct options {
 	bool foreground, no_lighttpd;
 	const char *peer_user;
 	int port; /* -1: not given */
+	int code_fd; /* -1: not given */
 };
 
 static const char help[] =
-	"Usage: abxd [--foreground] [--port N] [--no-lighttpd [--peer-user USER]]\n"
+	"Usage: abxd [--foreground [--code FD]] [--port N] [--no-lighttpd [--peer-user USER]]\n"
 	"Serve this machine's files and processes over HTTP. Settings come from the environment (ABX_*).\n"
 	"\n"
 	"  --foreground      stay in the foreground; otherwise return once the server answers\n"
+	"  --code FD         serve a template's own code as well: what commands.py hands over to abxd\n"
 	"  --port N          listen on this port, whatever ABX_SERVER_PORT says; 0 takes a free one\n"
 	"  --no-lighttpd     leave the web server to somebody else, who includes the files in <run directory>/lighttpd\n"
 	"  --peer-user USER  with --no-lighttpd: the user that the web server runs as (default: www-data as root, else you)\n"
@@ -33,11 +35,12 @@ static const char help[] =
 	"\n"
 	"SIGTERM ends the server and all that it has started; SIGHUP reads the policy again.\n";
 
-enum { OPT_FOREGROUND = 256, OPT_PORT, OPT_NO_LIGHTTPD, OPT_PEER_USER, OPT_HELP, OPT_VERSION };
+enum { OPT_FOREGROUND = 256, OPT_PORT, OPT_CODE, OPT_NO_LIGHTTPD, OPT_PEER_USER, OPT_HELP, OPT_VERSION };
 
 static const struct option long_options[] = {
 	{ "foreground", no_argument, NULL, OPT_FOREGROUND },
 	{ "port", required_argument, NULL, OPT_PORT },
+	{ "code", required_argument, NULL, OPT_CODE },
 	{ "no-lighttpd", no_argument, NULL, OPT_NO_LIGHTTPD },
 	{ "peer-user", required_argument, NULL, OPT_PEER_USER },
 	{ "help", no_argument, NULL, OPT_HELP },
@@ -45,14 +48,14 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static int parse_port(const char *text, int *ret_port)
+static int parse_number(const char *text, int *ret_number)
 {
 	char *end;
-	long port = strtol(text, &end, 10);
+	long number = strtol(text, &end, 10);
 
-	if (*text < '0' || *text > '9' || *end || port > 65535)
+	if (*text < '0' || *text > '9' || *end || number > 65535)
 		return -1;
-	*ret_port = (int)port;
+	*ret_number = (int)number;
 	return 0;
 }
 
@@ -65,8 +68,14 @@ static int parse_options(int argc, char **argv, struct options *options)
 			options->foreground = true;
 			break;
 		case OPT_PORT:
-			if (parse_port(optarg, &options->port) < 0) {
+			if (parse_number(optarg, &options->port) < 0) {
 				fprintf(stderr, "abxd: --port: '%s' is not a number from 0 to 65535\n", optarg);
+				return EX_CONFIG;
+			}
+			break;
+		case OPT_CODE:
+			if (parse_number(optarg, &options->code_fd) < 0) {
+				fprintf(stderr, "abxd: --code: '%s' is not the number of a descriptor\n", optarg);
 				return EX_CONFIG;
 			}
 			break;
@@ -92,6 +101,10 @@ static int parse_options(int argc, char **argv, struct options *options)
 	}
 	if (options->peer_user && !options->no_lighttpd) {
 		fprintf(stderr, "abxd: --peer-user needs --no-lighttpd\n");
+		return EX_USAGE;
+	}
+	if (options->code_fd >= 0 && !options->foreground) {
+		fprintf(stderr, "abxd: --code needs --foreground\n");
 		return EX_USAGE;
 	}
 	return -1;
@@ -172,14 +185,16 @@ int main(int argc, char **argv)
 	static struct abx_server server = { .report_fd = -1, .board_fd = -1, .policy_fd = -1,
 					    .dir = { .fd = -1, .spool_fd = -1, .web_uid = (uid_t)-1, .web_gid = (gid_t)-1 },
 					    .web = { .listen_fd = -1, .log_fd = -1, .probe_fd = -1 },
-					    .ptyd = { .listen_fd = -1, .fd = -1, .terminal_fd = -1, .control_fd = -1 } };
-	struct options options = { .port = -1 };
+					    .ptyd = { .listen_fd = -1, .fd = -1, .terminal_fd = -1, .control_fd = -1 },
+					    .worker = { .calls_fd = -1, .their_calls_fd = -1, .control_fd = -1, .log_fd = -1 } };
+	struct options options = { .port = -1, .code_fd = -1 };
 	struct abx_err err = ABX_ERR_INIT;
 	int status = parse_options(argc, argv, &options);
 
 	if (status >= 0)
 		return status;
-	if (abx_settings_load(environ, &server.settings, &err) < 0 || abx_server_read_policy(&server, &err) < 0) {
+	if (abx_settings_load(environ, &server.settings, &err) < 0 ||
+	    (options.code_fd >= 0 && abx_code_take(&server, options.code_fd, &err) < 0) || abx_server_read_policy(&server, &err) < 0) {
 		fprintf(stderr, "abxd: %s\n", err.message);
 		return EX_CONFIG;
 	}

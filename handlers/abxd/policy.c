@@ -34,6 +34,7 @@ static int assign_slots(struct abx_rates *rates, struct abx_policy *policy, stru
 	abx_rates_begin(rates);
 	for (size_t i = 0; i < abx_endpoint_count(); i++) {
 		struct abx_rule *rule = &policy->rules[i];
+		bool is_open = abx_endpoint_at(i)->flags & ABX_EP_OPEN;
 
 		if (!rule->rate.count && !rule->max_concurrent)
 			continue;
@@ -41,7 +42,7 @@ static int assign_slots(struct abx_rates *rates, struct abx_policy *policy, stru
 		if (!rule->slots)
 			return abx_err_set(err, ABX_E_INTERNAL, "Out of memory");
 		for (size_t k = 0; k < policy->n_identities; k++) {
-			rule->slots[k] = abx_rates_slot(rates, policy->identities[k].id, abx_endpoint_at(i)->id);
+			rule->slots[k] = abx_rates_slot(rates, is_open ? "" : policy->identities[k].id, abx_endpoint_at(i)->id);
 			if (rule->slots[k] < 0)
 				return abx_err_set(err, ABX_E_VALUE, "rate and max_concurrent of %zu identities need more than %d counters",
 						   policy->n_identities, ABX_RATE_SLOTS);
@@ -186,6 +187,7 @@ void abx_server_reload_policy(struct abx_server *server)
 	for (enum abx_group g = 0; g < ABX_GROUP__COUNT; g++)
 		abx_group_reload(server, g);
 	abx_ptyd_reload(server);
+	abx_worker_reload(server);
 }
 
 void abx_server_reload_failed(struct abx_server *server, const char *what)

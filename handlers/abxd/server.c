@@ -111,7 +111,7 @@ static void stop(struct abx_server *server)
 		close(abx_steal_fd(&server->web.listen_fd));
 	}
 	server->stop_step = 1;
-	server->stop_ms = abx_clock_ms();
+	server->stop_ms = server->stop_began_ms = abx_clock_ms();
 }
 
 void abx_server_fail(struct abx_server *server, int status, const char *text)
@@ -126,8 +126,9 @@ static bool stop_tick(struct abx_server *server, int64_t *deadline)
 {
 	int64_t now = abx_clock_ms();
 	bool responders = abx_groups_kill(server, 0);
+	bool worker = abx_worker_stop(server, !abx_group_lives(server, ABX_GROUP_COMMANDS), deadline);
 
-	if (!responders && !server->web.pid)
+	if (!responders && !worker && !server->web.pid)
 		return true;
 	if (!responders && server->stop_step == 2 && server->stop_ms > now + WEB_LAST_MS)
 		server->stop_ms = now + WEB_LAST_MS;
@@ -157,7 +158,8 @@ static void reap(struct abx_server *server)
 		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0)
 			return;
 		if (!abx_groups_died(server, info.si_pid, info.si_code, info.si_status) &&
-		    !abx_ptyd_died(server, info.si_pid, info.si_code, info.si_status))
+		    !abx_ptyd_died(server, info.si_pid, info.si_code, info.si_status) &&
+		    !abx_worker_died(server, info.si_pid, info.si_code, info.si_status))
 			abx_web_died(server, info.si_pid, info.si_code, info.si_status);
 		waitpid(info.si_pid, NULL, 0);
 	}
@@ -197,6 +199,12 @@ static void take_event(struct abx_server *server, uint64_t data)
 	case ABX_SOURCE_PROBE:
 		abx_web_probe(server);
 		break;
+	case ABX_SOURCE_WORKER:
+		abx_worker_control(server);
+		break;
+	case ABX_SOURCE_WORKER_LOG:
+		abx_worker_log(server);
+		break;
 	}
 }
 
@@ -207,7 +215,7 @@ static void report_if_ready(struct abx_server *server, int64_t *deadline)
 
 	if (server->reported)
 		return;
-	if (server->peer_user ? abx_groups_ready(server) : server->web.came_up && abx_groups_tried(server)) {
+	if (abx_worker_ready(server) && (server->peer_user ? abx_groups_ready(server) : server->web.came_up && abx_groups_tried(server))) {
 		url = server->peer_user ? NULL : abx_web_url(server);
 		if (url)
 			rc = asprintf(&text, "abx: listening on %s (base directory %s)", url, server->policy->base_dir);
@@ -218,7 +226,8 @@ static void report_if_ready(struct abx_server *server, int64_t *deadline)
 			text = NULL;
 		abx_server_report(server, 0, text ? text : "abx: ready");
 	} else if (abx_clock_ms() >= server->start_ms + START_MS) {
-		abx_server_fail(server, EXIT_FAILURE, "the server did not answer within 30 seconds of its start");
+		abx_server_fail(server, EXIT_FAILURE, abx_worker_ready(server) ? "the server did not answer within 30 seconds of its start" :
+				"the worker did not say within 30 seconds of the start what it serves");
 	} else {
 		abx_deadline_add(deadline, server->start_ms + START_MS);
 	}
@@ -250,6 +259,7 @@ int abx_server_run(struct abx_server *server)
 		abx_groups_tick(server, &deadline);
 		abx_web_tick(server, &deadline);
 		abx_ptyd_tick(server, &deadline);
+		abx_worker_tick(server, &deadline);
 		if (server->stop_step == 0) {
 			report_if_ready(server, &deadline);
 			check_names(server, &deadline);
@@ -368,7 +378,8 @@ int abx_server_open(struct abx_server *server, struct abx_err *err)
 	if (!server->peer_user && abx_web_open(server, err) < 0)
 		return -1;
 	if (abx_server_publish_policy(server, err) < 0 || make_base(server->policy->base_dir, err) < 0 ||
-	    abx_groups_open(server, err) < 0 || abx_ptyd_open(server, err) < 0)
+	    abx_groups_open(server, err) < 0 || abx_ptyd_open(server, err) < 0 ||
+	    abx_worker_open(server, err) < 0)
 		return -1;
 	server->check_ms = abx_clock_ms() + CHECK_MS;
 	abx_groups_check_base(server);
@@ -390,6 +401,7 @@ void abx_server_close(struct abx_server *server)
 		free(server->groups[g].program);
 	free(server->web.program);
 	free(server->ptyd.program);
+	abx_worker_close(server);
 	free(server->env);
 	free(server->reload_error);
 	abx_policy_free(server->policy);

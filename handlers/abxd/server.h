@@ -17,12 +17,13 @@
 
 struct abx_policy;
 struct abx_server;
+struct abx_code;
 struct abx_document;
-struct abx_policy;
 
 /* ---- what an epoll event is about: the kind, and an index */
 
-enum abx_source { ABX_SOURCE_SIGNAL, ABX_SOURCE_CONTROL, ABX_SOURCE_LISTEN, ABX_SOURCE_WEB_LOG, ABX_SOURCE_PROBE };
+enum abx_source { ABX_SOURCE_SIGNAL, ABX_SOURCE_CONTROL, ABX_SOURCE_LISTEN, ABX_SOURCE_WEB_LOG, ABX_SOURCE_PROBE, ABX_SOURCE_WORKER,
+	ABX_SOURCE_WORKER_LOG };
 
 /* Watch `fd` for input. 0 or -1. */
 int abx_server_watch(struct abx_server *server, int fd, enum abx_source source, unsigned index, struct abx_err *err);
@@ -164,8 +165,11 @@ char *abx_group_program_name(enum abx_group group);
 /* A program beside our own, as in a build directory, else where they are installed; to be freed. NULL: nowhere. */
 char *abx_find_program(const char *name);
 
-/* Start a responder with the descriptors of enum abx_supervised_fd; `pty_fd` may be -1. Returns its pid, or -1 with errno. */
-pid_t abx_spawn_program(const struct abx_server *server, const char *program, int listen_fd, int control_fd, int pty_fd);
+/* Whether a responder of the group lives. */
+bool abx_group_lives(const struct abx_server *server, enum abx_group group);
+
+/* Start a responder with the descriptors of enum abx_supervised_fd; `more_fd`, that for ABX_FD_PTY or ABX_FD_CALLS, may be -1. Returns its pid, or -1 with errno. */
+pid_t abx_spawn_program(const struct abx_server *server, const char *program, int listen_fd, int control_fd, int more_fd);
 
 /* End the children that a dead responder has left; it is not reaped yet. */
 void abx_groups_end_leftovers(struct abx_server *server, pid_t owner);
@@ -191,6 +195,45 @@ void abx_ptyd_reload(struct abx_server *server);
 bool abx_ptyd_died(struct abx_server *server, pid_t pid, int code, int status);
 void abx_ptyd_tick(struct abx_server *server, int64_t *deadline);
 bool abx_ptyd_kill(const struct abx_server *server, int sig);
+
+/* ---- code.c and worker.c: a template's own code, and the process that runs it */
+
+struct abx_worker {
+	struct abx_code *code; /* NULL: there is none, and nothing else here counts */
+	char **argv, *cwd;     /* how to start it again */
+	pid_t pid;             /* 0: not running */
+	bool accepted;         /* it serves */
+	bool told;             /* it was refused, and everybody was told why */
+	int calls_fd, their_calls_fd; /* the ends of the pair that calls go over: abx-commands', every worker's */
+	int control_fd;        /* -1: closed */
+	size_t heard;          /* bytes of its table that have come, and are those of the server's */
+	char invocation[33];   /* marks what it starts */
+	int log_fd;            /* its standard error; the first one's is ours: -1 */
+	size_t line_len;
+	char line[400], last_line[400]; /* that it wrote before it was accepted */
+	struct abx_backoff backoff;
+	int64_t kill_ms;       /* when it is killed at the server's end; 0: not asked to end yet */
+};
+
+/* Take over what the descriptor of --code holds: before a policy is read. */
+int abx_code_take(struct abx_server *server, int fd, struct abx_err *err);
+
+/* Watch the worker that is there. */
+int abx_worker_open(struct abx_server *server, struct abx_err *err);
+void abx_worker_control(struct abx_server *server);
+void abx_worker_log(struct abx_server *server);
+
+/* Tell it of the secrets of a new policy. */
+void abx_worker_reload(struct abx_server *server);
+
+/* Whether there is none, or it serves. */
+bool abx_worker_ready(const struct abx_server *server);
+bool abx_worker_died(struct abx_server *server, pid_t pid, int code, int status);
+void abx_worker_tick(struct abx_server *server, int64_t *deadline);
+
+/* At the server's end: `drained` once abx-commands has no more calls. Whether it still lives. */
+bool abx_worker_stop(struct abx_server *server, bool drained, int64_t *deadline);
+void abx_worker_close(struct abx_server *server);
 
 /* ---- web.c: lighttpd */
 
@@ -277,10 +320,12 @@ struct abx_server {
 	struct abx_web web;
 	uint64_t trees; /* tells whether the directories that file_ops may touch are still the same; 0: not looked at yet */
 	struct abx_ptyd ptyd;
+	struct abx_worker worker;
 	bool reported; /* ready, or failed */
 	int exit_status;
 	int64_t start_ms, check_ms;
 	int stop_step;   /* 0: running */
+	int64_t stop_began_ms;
 	int64_t stop_ms; /* when the next step is due */
 };
 

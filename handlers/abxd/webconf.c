@@ -207,6 +207,84 @@ static int expand_group(const struct abx_server *server, enum abx_group group, s
 	return websocket ? expand_pty(server, mount.buf, websocket->path, out, err) : 0;
 }
 
+/* ---- the routes of a template's own code */
+
+/* A pattern that has grown to this gets no more alternatives: PCRE has its limits, and there can be many routes. */
+#define PATTERN_LONG 4096
+
+/* Whether there are paths that fit both patterns, and the first of them has them: the one with a literal segment where the other has a parameter, from the left. */
+static bool has_before(const char *first, const char *second)
+{
+	int better = 0;
+
+	while (*first && *second) {
+		size_t len = strcspn(first + 1, "/"), other = strcspn(second + 1, "/");
+		bool param = first[1] == '{', other_param = second[1] == '{';
+
+		if (!param && !other_param && (len != other || memcmp(first + 1, second + 1, len) != 0))
+			return false;
+		if (!better && param != other_param)
+			better = other_param ? 1 : -1;
+		first += 1 + len;
+		second += 1 + other;
+	}
+	return !*first && !*second && better > 0;
+}
+
+/* Append a route to a pattern, without the paths that built-in endpoints have before it. */
+static void add_route(struct abx_strbuf *out, const char *path)
+{
+	abx_auto_strbuf struct abx_strbuf others = ABX_STRBUF_INIT;
+
+	for (size_t i = 0; i < abx_endpoint_count_builtin(); i++) {
+		const struct abx_endpoint *other = abx_endpoint_at(i);
+
+		if (other->method != ABX_WS && has_before(other->path, path))
+			add_alternative(&others, other->path);
+	}
+	if (out->len)
+		abx_strbuf_addc(out, '|');
+	if (others.len)
+		abx_strbuf_addf(out, "(?!(%s)/?$)", others.buf);
+	out->failed |= others.failed;
+	add_pattern(out, path);
+}
+
+static int expand_routes_of(const struct abx_server *server, enum abx_method method, struct abx_strbuf *out, struct abx_err *err)
+{
+	abx_auto_strbuf struct abx_strbuf mount = ABX_STRBUF_INIT, routes = ABX_STRBUF_INIT;
+	size_t i = abx_endpoint_count_builtin(), n = abx_endpoint_count();
+
+	add_pattern(&mount, server->settings.mount_prefix);
+	while (i < n) {
+		abx_strbuf_reset(&routes);
+		for (; i < n && routes.len < PATTERN_LONG; i++)
+			if (abx_endpoint_at(i)->method == method)
+				add_route(&routes, abx_endpoint_at(i)->path);
+		const struct value values[] = { { "MOUNT_RE", mount.buf }, { "METHOD", abx_method_name(method) }, { "ROUTES", routes.buf },
+						{ "SOCKET", "commands.sock" }, { NULL, NULL } };
+
+		if (mount.failed || routes.failed)
+			return abx_err_errno(err, ENOMEM, "lighttpd's configuration");
+		if (routes.len && expand("route", values, out, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* They come after the conditions of all groups, since the last one that matches wins, in the file that is always included. */
+static int expand_end(const struct abx_server *server, struct abx_strbuf *out, struct abx_err *err)
+{
+	abx_auto_strbuf struct abx_strbuf backends = ABX_STRBUF_INIT;
+
+	for (enum abx_method method = ABX_GET; method <= ABX_DELETE && server->groups[ABX_GROUP_COMMANDS].program; method++)
+		if (expand_routes_of(server, method, out, err) < 0)
+			return -1;
+	add_backend(server, "/", ABX_GROUP_CORE, &backends);
+	const struct value values[] = { { "BACKENDS", backends.buf }, { NULL, NULL } };
+	return expand("end", values, out, err);
+}
+
 /* ---- the error documents: for lighttpd's own errors while core is down */
 
 static const struct {
@@ -282,7 +360,6 @@ static int write_main(struct abx_server *server, const char *includes, struct ab
 
 int abx_webconf_write(struct abx_server *server, struct abx_err *err)
 {
-	abx_auto_strbuf struct abx_strbuf backends = ABX_STRBUF_INIT;
 	abx_auto_strbuf struct abx_strbuf includes = ABX_STRBUF_INIT;
 	abx_auto_strbuf struct abx_strbuf end = ABX_STRBUF_INIT;
 
@@ -298,9 +375,7 @@ int abx_webconf_write(struct abx_server *server, struct abx_err *err)
 		abx_strbuf_addf(&includes, "include \"%s\"\n", name);
 	}
 	abx_strbuf_adds(&includes, "include \"lighttpd/end.conf\"\n");
-	add_backend(server, "/", ABX_GROUP_CORE, &backends);
-	const struct value values[] = { { "BACKENDS", backends.buf }, { NULL, NULL } };
-	if (includes.failed || expand("end", values, &end, err) < 0 || write_text(server, "lighttpd/end.conf", &end, err) < 0 ||
+	if (includes.failed || expand_end(server, &end, err) < 0 || write_text(server, "lighttpd/end.conf", &end, err) < 0 ||
 	    write_error_documents(server, err) < 0)
 		return -1;
 	/* With a web server that is not ours, the include files are what it takes from here. */

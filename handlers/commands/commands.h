@@ -65,6 +65,7 @@ const struct command *command_find(const char *name);
 /* ---- the kinds */
 
 int command_load_builtins(const struct abx_service *service, struct abx_err *err);
+int command_load_python(const struct abx_service *service, struct abx_err *err);
 
 /* ---- run.c */
 

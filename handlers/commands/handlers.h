@@ -6,5 +6,6 @@
 
 ABX_HANDLER(commands_list);
 ABX_HANDLER(commands_run);
+ABX_HANDLER(custom_route);
 
 #endif

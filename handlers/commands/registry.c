@@ -19,6 +19,7 @@ static int (*const loaders[])(const struct abx_service *service, struct abx_err 
 	command_load_builtins,
 	command_load_manifests,
 	command_load_natives,
+	command_load_python,
 };
 
 size_t command_count(void)

@@ -8,7 +8,7 @@
 void core_judge(const struct abx_request *req, const struct abx_endpoint *endpoint, struct core_verdict *ret)
 {
 	const struct abx_rule *rule = abx_policy_rule(req->service->policy, endpoint);
-	bool mounted = abx_request_group_is_mounted(req, endpoint->group);
+	bool mounted = abx_request_group_is_mounted(req, abx_endpoint_home(endpoint));
 
 	*ret = (struct core_verdict){ .enabled = rule->enabled && mounted };
 	if (!rule->enabled) {
@@ -16,7 +16,7 @@ void core_judge(const struct abx_request *req, const struct abx_endpoint *endpoi
 		snprintf(ret->rule, sizeof(ret->rule), "%s", rule->rule);
 	} else if (!mounted) {
 		ret->code = "endpoint_disabled";
-		snprintf(ret->rule, sizeof(ret->rule), "mount:%s", abx_groups[endpoint->group].name);
+		snprintf(ret->rule, sizeof(ret->rule), "mount:%s", abx_groups[abx_endpoint_home(endpoint)].name);
 	} else if (!abx_policy_scopes_allow(req->identity->scopes, rule->scopes)) {
 		ret->code = "missing_scope";
 		snprintf(ret->rule, sizeof(ret->rule), "%s", abx_rule_scopes_name(rule));
@@ -34,7 +34,7 @@ static void write_list(struct abx_json_writer *jw, const char *key, char *const 
 	abx_jw_array_end(jw);
 }
 
-/* The policy's warnings, and those of the responders. */
+/* The policy's warnings, those of the responders, and what abxd has to say of the worker. */
 static void write_warnings(struct abx_json_writer *jw, const struct abx_request *req)
 {
 	abx_auto_free char *text = malloc(ABX_BOARD_WARNINGS);
@@ -43,7 +43,7 @@ static void write_warnings(struct abx_json_writer *jw, const struct abx_request 
 	abx_jw_array(jw);
 	for (char *const *warning = req->service->policy->warnings; *warning; warning++)
 		abx_jw_string(jw, *warning);
-	for (enum abx_group g = 0; text && req->service->board && g < ABX_GROUP__COUNT; g++) {
+	for (enum abx_group g = 0; text && req->service->board && g <= ABX_BOARD_WORKER; g++) {
 		abx_board_warnings(req->service->board, g, text);
 		for (const char *line = text, *end; (end = strchr(line, '\n')); line = end + 1)
 			abx_jw_stringn(jw, line, (size_t)(end - line));
@@ -78,6 +78,22 @@ static void write_limits(struct abx_json_writer *jw, const struct abx_rule *rule
 	abx_jw_object_end(jw);
 }
 
+/* The {parameters} of the path: all that is known of a route of the template's own. */
+static void write_path_params(struct abx_json_writer *jw, const char *path)
+{
+	for (const char *p = strchr(path, '{'); p; p = strchr(p, '{')) {
+		abx_auto_free char *name = strndup(p + 1, strcspn(p + 1, "}"));
+
+		abx_jw_key(jw, name ? name : "");
+		abx_jw_object(jw);
+		abx_jw_kstring(jw, "type", "string");
+		abx_jw_kbool(jw, "required", true);
+		abx_jw_kstring(jw, "default", NULL);
+		abx_jw_object_end(jw);
+		p++;
+	}
+}
+
 static void write_params(struct abx_json_writer *jw, const struct abx_endpoint *endpoint)
 {
 	abx_jw_key(jw, "params");
@@ -94,6 +110,8 @@ static void write_params(struct abx_json_writer *jw, const struct abx_endpoint *
 		abx_jw_value(jw, value);
 		abx_jw_object_end(jw);
 	}
+	if (abx_endpoint_is_custom(endpoint))
+		write_path_params(jw, endpoint->path);
 	abx_jw_object_end(jw);
 }
 

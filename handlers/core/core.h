@@ -9,7 +9,7 @@
 struct core_verdict {
 	bool enabled, allowed;
 	const char *code; /* endpoint_disabled or missing_scope; NULL when allowed */
-	char rule[96];    /* "" when allowed */
+	char rule[ABX_RULE_SIZE]; /* "" when allowed */
 };
 
 /* Decide for the caller, the groups that are mounted in lighttpd.conf included. */

@@ -57,8 +57,8 @@ static int serve_without_body(struct abx_request *req, struct abx_err *err)
 	char allow[32];
 
 	req->method = abx_method_name(ABX_POST);
-	if (abx_route(req, allow, &unused) == 0 && req->endpoint->group != ABX_GROUP_CORE)
-		return core_relay(req, req->endpoint->group, err);
+	if (abx_route(req, allow, &unused) == 0 && abx_endpoint_home(req->endpoint) != ABX_GROUP_CORE)
+		return core_relay(req, abx_endpoint_home(req->endpoint), err);
 	return abx_gate_pass(req, err);
 }
 

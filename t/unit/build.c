@@ -196,11 +196,6 @@ static void check_everything(const struct abx_policy *p, const char *name)
 	is_str(rule(p, "agents_create")->scopes[0], NULL, "%s: scopes taken away", name);
 	is_str(rule(p, "agents_list")->scopes[0], "agents:use", "%s: scopes of the endpoint", name);
 	is_str(abx_rule_scopes_name(rule(p, "agents_list")), "default:scopes", "%s: their rule", name);
-	is_int(p->n_custom_rules, 1, "%s: custom rules", name);
-	is_str(p->custom_rules[0].id, "GET /x y", "%s: id", name);
-	is_int(p->custom_rules[0].enabled, 0, "%s: off", name);
-	is_str(p->custom_rules[0].rule.scopes[0], "s", "%s: its scopes", name);
-	is_int(p->custom_rules[0].rule.rate.window_ms, 86400000, "%s: its rate", name);
 	is_int(p->n_identities, 3, "%s: identities", name);
 	is_str(p->identities[0].id, "ci", "%s: the first", name);
 	is_str(p->identities[0].scopes[0], "x:*", "%s: its scopes", name);
