@@ -21,7 +21,8 @@ enum abx_supervised_fd {
 	ABX_FD_BOARD = 4,    /* the board, a memfd */
 	/*
 	 * A stream socket to abxd. The responder writes R when it accepts calls, D when it drains and takes no more, P or E when it has taken a new policy
-	 * or could not; abxd writes a P that carries the descriptor of such a policy.
+	 * or could not, N when it needs a successor, C and the reason when what it was configured with is wrong, and then exits with EX_CONFIG; abxd writes a P that
+	 * carries the descriptor of a new policy.
 	 */
 	ABX_FD_CONTROL = 5,
 	ABX_FD_CALLS = 6, /* abx-commands, where there is a worker: its end of the sockets that calls go over (common/worker.h) */

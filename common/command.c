@@ -1,5 +1,6 @@
 #include "common/command.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,11 +35,11 @@ static int make_env(const struct abx_request *req, struct abx_env *env, struct a
  * The trees that a command whose files are confined may write: the endpoint's, and a temporary directory. The kernel knows no globs, so what the policy allows by
  * one is left out.
  */
-static int confine_files(struct abx_request *req, struct abx_command *command, struct abx_err *err)
+static int confine_files(struct abx_request *req, struct abx_command *command, int program_fd, struct abx_err *err)
 {
 	size_t n = 0;
 
-	command->trees = calloc(req->roots->n + 1, sizeof(*command->trees));
+	command->trees = calloc(req->roots->n + 2, sizeof(*command->trees));
 	if (!command->trees)
 		return abx_err_set(err, ABX_E_INTERNAL, "Out of memory");
 	if (abx_workdir_make(req->service->policy->spool_dir, &command->temp, err) < 0)
@@ -47,16 +48,20 @@ static int confine_files(struct abx_request *req, struct abx_command *command, s
 		if (!req->roots->roots[i].only)
 			command->trees[n++] = req->roots->roots[i].fd;
 	command->trees[n++] = command->temp.fd;
+	if (program_fd >= 0) {
+		command->trees[n++] = program_fd;
+		command->confinement.n_readable = 1;
+	}
 	command->confinement.trees = command->trees;
 	command->confinement.n_trees = n;
 	/* A caller may have one of its own. */
-	if (!json_object_get(json_object_get(req->args, "env"), "TMPDIR") && abx_env_set(&command->env, "TMPDIR", command->temp.path) < 0)
+	if ((program_fd >= 0 || !json_object_get(json_object_get(req->args, "env"), "TMPDIR")) && abx_env_set(&command->env, "TMPDIR", command->temp.path) < 0)
 		return abx_err_set(err, ABX_E_INTERNAL, "Out of memory");
 	return 0;
 }
 
-/* What the policy says of confinement, as the spawn door wants it. */
-static int confine(struct abx_request *req, struct abx_command *command, struct abx_err *err)
+/* What the policy says of confinement, as the spawn door wants it. `program_fd`: the directory of the server's own program, or -1. */
+static int confine(struct abx_request *req, struct abx_command *command, int program_fd, struct abx_err *err)
 {
 	unsigned wanted = req->rule->confine;
 
@@ -65,7 +70,22 @@ static int confine(struct abx_request *req, struct abx_command *command, struct 
 		.no_network = wanted & ABX_CONFINE_NETWORK,
 		.no_new_privs = wanted & ABX_CONFINE_NO_NEW_PRIVS,
 	};
-	return command->confinement.filesystem ? confine_files(req, command, err) : 0;
+	return command->confinement.filesystem ? confine_files(req, command, program_fd, err) : 0;
+}
+
+/* Hand a prepared command over. */
+static void finish(struct abx_request *req, char *const *argv, struct abx_command *command, struct abx_command *ret_command)
+{
+	command->spawn.argv = argv;
+	command->spawn.client_fd = req->io->client_fd;
+	abx_peer_init(&command->spawn.peer, req->io->params);
+	command->spawn.max_output = (size_t)req->rule->limits.max_output_bytes;
+	*ret_command = *command;
+	/* These are where the caller's are, and nowhere else. */
+	ret_command->spawn.env = &ret_command->env;
+	ret_command->spawn.cwd_fd = ret_command->cwd.fd;
+	ret_command->spawn.confine = req->rule->confine ? &ret_command->confinement : NULL;
+	*command = (struct abx_command)ABX_COMMAND_INIT;
 }
 
 int abx_command_prepare(struct abx_request *req, char *const *argv, const char *shell_text, struct abx_command *ret_command,
@@ -74,18 +94,33 @@ int abx_command_prepare(struct abx_request *req, char *const *argv, const char *
 	abx_auto_command struct abx_command command = ABX_COMMAND_INIT;
 	int allowed = shell_text ? abx_rule_allows_shell_text(req->rule, shell_text, err) : abx_rule_allows_command(req->rule, argv, err);
 
-	if (allowed < 0 || abx_command_cwd(req, &command.cwd, err) < 0 || make_env(req, &command.env, err) < 0 || confine(req, &command, err) < 0)
+	if (allowed < 0 || abx_command_cwd(req, &command.cwd, err) < 0 || make_env(req, &command.env, err) < 0 ||
+	    confine(req, &command, -1, err) < 0)
 		return -1;
-	command.spawn.argv = argv;
-	command.spawn.client_fd = req->io->client_fd;
 	command.spawn.timeout = abx_arg_timeout(req, command.seconds);
-	command.spawn.max_output = (size_t)req->rule->limits.max_output_bytes;
-	*ret_command = command;
-	/* These are where the caller's are, and nowhere else. */
-	ret_command->spawn.env = &ret_command->env;
-	ret_command->spawn.cwd_fd = ret_command->cwd.fd;
-	ret_command->spawn.confine = req->rule->confine ? &ret_command->confinement : NULL;
-	command = (struct abx_command)ABX_COMMAND_INIT;
+	finish(req, argv, &command, ret_command);
+	return 0;
+}
+
+int abx_command_prepare_own(struct abx_request *req, char *const *argv, int program_fd, double seconds, struct abx_command *ret_command,
+			    struct abx_err *err)
+{
+	abx_auto_command struct abx_command command = ABX_COMMAND_INIT;
+	abx_auto_strbuf struct abx_strbuf text = ABX_STRBUF_INIT;
+
+	if (abx_path_resolve(req->roots, ".", 0, &command.cwd, err) < 0)
+		return -1;
+	if (abx_env_init(&command.env) < 0)
+		return abx_err_set(err, ABX_E_INTERNAL, "Out of memory");
+	if (confine(req, &command, program_fd, err) < 0)
+		return -1;
+	if (seconds == (double)(int64_t)seconds)
+		abx_strbuf_addf(&text, "%lld", (long long)seconds);
+	else
+		abx_json_repr(seconds, &text);
+	snprintf(command.seconds, sizeof(command.seconds), "%s", text.buf);
+	command.spawn.timeout = seconds;
+	finish(req, argv, &command, ret_command);
 	return 0;
 }
 

@@ -33,6 +33,13 @@ int abx_command_cwd(struct abx_request *req, struct abx_path *ret_cwd, struct ab
  */
 int abx_command_prepare(struct abx_request *req, char *const *argv, const char *shell_text, struct abx_command *ret_command,
 			struct abx_err *err);
+
+/*
+ * The same for a program that the server's owner has chosen, and not the caller: it is started in the base directory, with nothing from the request's arguments, and for
+ * `seconds` at most. Where files are confined it may read the directory `program_fd`, an O_PATH descriptor.
+ */
+int abx_command_prepare_own(struct abx_request *req, char *const *argv, int program_fd, double seconds, struct abx_command *ret_command,
+			    struct abx_err *err);
 void abx_command_release(struct abx_command *command);
 #define abx_auto_command __attribute__((cleanup(abx_command_release)))
 

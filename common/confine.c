@@ -86,6 +86,7 @@ static bool make_argv(struct abx_confined *confined, const struct abx_confinemen
 		const char *name;
 		uint64_t value;
 	} options[OPTIONS_MAX] = {
+		{ "readable", confinement->n_readable },
 		{ "trees", confinement->n_trees },         { "filesystem", confinement->filesystem },
 		{ "no-network", confinement->no_network }, { "memory", confinement->memory_bytes },
 		{ "processes", confinement->processes },   { "cpu", confinement->cpu_seconds },

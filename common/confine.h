@@ -5,7 +5,7 @@
  *
  *   3        report: closed by the execve(2) that succeeds; what comes out of it before says what failed
  *   4        environment: a memfd of "NAME=value" strings, each with its NUL
- *   5 to …   trees that may be written
+ *   5 to …   trees that may be written, then trees that may be read alone
  */
 #ifndef ABX_CONFINE_H
 #define ABX_CONFINE_H
@@ -23,6 +23,7 @@ struct abx_confinement {
 	bool no_new_privs; /* setuid programs gain nothing. The others, and the limits, imply it */
 	const int *trees;  /* descriptors of directories, O_PATH is enough */
 	size_t n_trees;
+	size_t n_readable; /* the last so many of them may not be written */
 	uint64_t memory_bytes; /* of each process's own data; 0: no limit */
 	uint64_t processes;    /* of the user; the kernel does not count root's, so for root it cannot be had; 0: no limit */
 	uint64_t cpu_seconds;  /* of each process; 0: no limit */

@@ -14,27 +14,53 @@ void abx_credentials_forget(struct abx_credential_text *text)
 	forget(&text->authorizations);
 }
 
-/* Duplicates of X-Access-Token arrive merged, "a, b"; a token holds no comma, so each part is one value. */
+/* A value that was there already says nothing new. So there is always room for a second one, whatever the number of headers. */
+static void add(const char *values[2], size_t *n, const char *value)
+{
+	if (*n == 0 || (*n == 1 && strcmp(values[0], value) != 0))
+		values[(*n)++] = value;
+}
+
+/* A value without the blanks around it. Cuts the text. */
+static char *trim(char *text)
+{
+	size_t len;
+
+	text += strspn(text, " \t");
+	len = strlen(text);
+	while (len > 0 && strchr(" \t", text[len - 1]))
+		len--;
+	text[len] = '\0';
+	return text;
+}
+
+/*
+ * Duplicates of X-Access-Token arrive merged, "a, b"; a token of ours holds no comma, so each part is one value. A blank inside is part of a value, which
+ * is none of ours then.
+ */
 static void split_tokens(char *text, struct abx_credentials *creds)
 {
 	char *save = NULL;
 
-	for (char *part = strtok_r(text, ", \t", &save); part; part = strtok_r(NULL, ", \t", &save))
-		if (creds->n_access_tokens < ABX_N(creds->access_tokens))
-			creds->access_tokens[creds->n_access_tokens++] = part;
+	for (char *part = strtok_r(text, ",", &save); part; part = strtok_r(NULL, ",", &save)) {
+		char *value = trim(part);
+
+		if (*value)
+			add(creds->access_tokens, &creds->n_access_tokens, value);
+	}
 }
 
 /* "Bearer a, Bearer b" is two headers; commas of other schemes (Digest) separate the parameters of one. */
 static void split_authorizations(char *text, struct abx_credentials *creds)
 {
-	while (text && *text && creds->n_authorizations < ABX_N(creds->authorizations)) {
+	while (text && *text) {
 		char *next = strstr(text, ", ");
 
 		while (next && !memchr(next + 2, ' ', strcspn(next + 2, ",=\"")))
 			next = strstr(next + 2, ", ");
 		if (next)
 			*next = '\0';
-		creds->authorizations[creds->n_authorizations++] = text;
+		add(creds->authorizations, &creds->n_authorizations, text);
 		text = next ? next + 2 : NULL;
 	}
 }
@@ -56,7 +82,7 @@ void abx_credentials_collect(const struct abx_request *req, struct abx_credentia
 		if (has_token && strncmp(*p, token, sizeof(token) - 1) == 0)
 			abx_strbuf_addf(&text->tokens, "%s,", *p + sizeof(token) - 1);
 		else if (strncmp(*p, authorization, sizeof(authorization) - 1) == 0)
-			abx_strbuf_adds(&text->authorizations, *p + sizeof(authorization) - 1);
+			abx_strbuf_addf(&text->authorizations, "%s%s", text->authorizations.len ? ", " : "", *p + sizeof(authorization) - 1);
 	}
 	abx_credentials_split(text, creds);
 }

@@ -16,7 +16,7 @@ void abx_credentials_forget(struct abx_credential_text *text);
 
 /*
  * Cut the texts up. X-Access-Token: values separated by commas, as duplicates arrive when they were merged on the way; a token holds no comma. Authorization:
- * "Bearer a, Bearer b" is two values; commas of other schemes (Digest) separate the parameters of one. What `creds` has no room for is left out.
+ * "Bearer a, Bearer b" is two values; commas of other schemes (Digest) separate the parameters of one. Of each header no value is noted twice, and a third one not at all.
  */
 void abx_credentials_split(struct abx_credential_text *text, struct abx_credentials *creds);
 

@@ -36,6 +36,7 @@ struct abx_fcgi {
 	FCGX_Request request;
 	bool patient; /* SEND_TIMEOUT_S is set: done before the first write that can block */
 	bool drained; /* the end of the input was read */
+	bool ended;   /* abx_fcgi_end was called */
 };
 
 static ssize_t fcgi_read(struct abx_io *io, void *buf, size_t len)
@@ -196,6 +197,11 @@ static void fcgi_abort(struct abx_io *io)
 		shutdown(fcgi->request.ipcFd, SHUT_RDWR);
 }
 
+static void fcgi_end(struct abx_io *io)
+{
+	abx_fcgi_end((struct abx_fcgi *)io);
+}
+
 int abx_fcgi_init(void)
 {
 	return FCGX_Init() == 0 ? 0 : -1;
@@ -203,7 +209,7 @@ int abx_fcgi_init(void)
 
 struct abx_fcgi *abx_fcgi_new(void)
 {
-	static const struct abx_io_ops ops = { fcgi_read, fcgi_write, fcgi_send_file, fcgi_flush, fcgi_abort };
+	static const struct abx_io_ops ops = { fcgi_read, fcgi_write, fcgi_send_file, fcgi_flush, fcgi_abort, fcgi_end };
 	struct abx_fcgi *fcgi = calloc(1, sizeof(*fcgi));
 
 	if (!fcgi)
@@ -232,7 +238,7 @@ struct abx_io *abx_fcgi_begin(struct abx_fcgi *fcgi, int fd)
 	fcgi->request.keepConnection = 1;
 	if (FCGX_Accept_r(&fcgi->request) != 0)
 		return NULL;
-	fcgi->patient = fcgi->drained = false;
+	fcgi->patient = fcgi->drained = fcgi->ended = false;
 	fcgi->io.params = fcgi->request.envp;
 	fcgi->io.client_fd = fcgi->request.ipcFd;
 	return &fcgi->io;
@@ -240,9 +246,13 @@ struct abx_io *abx_fcgi_begin(struct abx_fcgi *fcgi, int fd)
 
 void abx_fcgi_end(struct abx_fcgi *fcgi)
 {
-	const char *length = FCGX_GetParam("CONTENT_LENGTH", fcgi->request.envp);
+	const char *length;
 	char byte;
 
+	if (fcgi->ended)
+		return;
+	fcgi->ended = true;
+	length = FCGX_GetParam("CONTENT_LENGTH", fcgi->request.envp);
 	/* Without a body the end of the input came with the variables. */
 	if (!fcgi->drained && (!length || strcmp(length, "0") == 0))
 		fcgi_read(&fcgi->io, &byte, 1);

@@ -19,7 +19,7 @@ void abx_fcgi_free(struct abx_fcgi *fcgi);
  */
 struct abx_io *abx_fcgi_begin(struct abx_fcgi *fcgi, int fd);
 
-/* Send the end of the request, and close. */
+/* Send the end of the request, and close. A second call does nothing. */
 void abx_fcgi_end(struct abx_fcgi *fcgi);
 
 #endif

@@ -30,8 +30,11 @@ static int authenticate(struct abx_request *req, struct abx_err *err)
 	return req->identity ? 0 : -1;
 }
 
-/* A group that no include file of lighttpd.conf names ends up here, in core; the routes of a template's own code, in core or in the group of their path. */
-static bool is_mounted(const struct abx_request *req)
+/*
+ * What is another group's ends up here, in core, where no include file of lighttpd.conf names that group; a route of a template's own code, in core or in the group
+ * of its path, where the web server does not know it.
+ */
+static bool is_at_home(const struct abx_request *req)
 {
 	return req->service->group == abx_endpoint_home(req->endpoint) ||
 	       (req->service->group != ABX_GROUP_CORE && !abx_endpoint_is_custom(req->endpoint));
@@ -41,8 +44,11 @@ static int check_enabled(struct abx_request *req, struct abx_err *err)
 {
 	abx_auto_strbuf struct abx_strbuf why = ABX_STRBUF_INIT, rule = ABX_STRBUF_INIT;
 
-	if (req->rule->enabled && is_mounted(req))
+	if (req->rule->enabled && is_at_home(req))
 		return 0;
+	/* lighttpd picks a group by the path without "." and "..", which are names like others in a parameter: these name nothing. */
+	if (req->rule->enabled && abx_request_group_is_mounted(req, abx_endpoint_home(req->endpoint)))
+		return abx_err_set(err, ABX_E_ROUTE, "Not found: %s", req->path);
 	if (req->rule->enabled)
 		abx_strbuf_addf(&rule, "mount:%s", abx_groups[abx_endpoint_home(req->endpoint)].name);
 	else
@@ -254,6 +260,15 @@ static void log_call(const struct abx_request *req, const struct abx_err *err)
 	abx_audit_call(req->service->audit, &call, err);
 }
 
+void abx_gate_conclude(struct abx_request *req, const struct abx_err *err)
+{
+	fail(req, err);
+	abx_response_finish(&req->res);
+	log_call(req, err);
+	req->concluded = true;
+	req->io->ops->end(req->io);
+}
+
 void abx_gate_serve(const struct abx_service *service, struct abx_io *io)
 {
 	struct abx_err err = ABX_ERR_INIT;
@@ -264,15 +279,18 @@ void abx_gate_serve(const struct abx_service *service, struct abx_io *io)
 	abx_request_init(&req, service, io);
 	req.res.ending = end_call;
 	abx_response_header(&req.res, "X-Request-Id", req.request_id);
+	abx_origin_mark(&req);
 	/* lighttpd's error handler runs with the status that lighttpd had decided on; a client cannot set this variable. */
 	refused = abx_request_variable(&req, "REDIRECT_STATUS");
 	if (service->server_error && refused && strcmp(refused, "200") != 0)
 		result = service->server_error(&req, atoi(refused), &err);
 	else
 		result = abx_gate_pass(&req, &err);
-	if (result < 0)
-		fail(&req, &err);
-	abx_response_finish(&req.res);
-	log_call(&req, &err);
+	if (!req.concluded) {
+		if (result < 0)
+			fail(&req, &err);
+		abx_response_finish(&req.res);
+		log_call(&req, &err);
+	}
 	abx_request_release(&req);
 }

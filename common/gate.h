@@ -36,6 +36,12 @@ int abx_gate_authorize(struct abx_request *req, struct abx_err *err);
  */
 int abx_gate_admit(struct abx_request *req, struct abx_err *err);
 
+/*
+ * Answer with an error while the handler still runs, in another thread that touches neither request nor response any more, and let go of the connection. Once the
+ * handler has returned nothing more is done for the call but to free it.
+ */
+void abx_gate_conclude(struct abx_request *req, const struct abx_err *err);
+
 /* The call has ended: it counts as running no longer. */
 void abx_gate_leave(struct abx_request *req);
 

@@ -19,6 +19,8 @@ struct abx_io_ops {
 	int (*flush)(struct abx_io *io);
 	/* Break the connection, so that the client sees a response that was cut short, never one that looks whole. */
 	void (*abort)(struct abx_io *io);
+	/* Send the end of the request and close; `params` and `client_fd` are gone then. Done by whoever serves, unless it was done before. */
+	void (*end)(struct abx_io *io);
 };
 
 struct abx_io {

@@ -53,9 +53,14 @@ static void memory_abort(struct abx_io *io)
 	((struct abx_memory_io *)io)->aborted = true;
 }
 
+static void memory_end(struct abx_io *io)
+{
+	io->client_fd = -1;
+}
+
 void abx_memory_io_init(struct abx_memory_io *mem, char *const *params, const char *body, size_t body_len)
 {
-	static const struct abx_io_ops ops = { memory_read, memory_write, memory_send_file, memory_flush, memory_abort };
+	static const struct abx_io_ops ops = { memory_read, memory_write, memory_send_file, memory_flush, memory_abort, memory_end };
 
 	*mem = (struct abx_memory_io){
 		.io = { .ops = &ops, .params = params, .client_fd = -1 },

@@ -26,13 +26,23 @@ static struct authority parse_authority(const char *text)
 	return a;
 }
 
+/* What an origin consists of; and a value that is about to be echoed in a header must be so. */
+static bool is_plain(const char *text)
+{
+	for (; *text; text++)
+		if (*text <= ' ' || *text > '~')
+			return false;
+	return true;
+}
+
 /* Whether the origin's host and port are those of a Host header, whose port may be left out when it is the scheme's own. */
 static bool is_same_site(const char *origin, const char *host_header)
 {
 	const char *sep = strstr(origin, "://"), *standard = strncmp(origin, "https:", 6) == 0 ? "443" : "80";
 	struct authority a, b;
 
-	if (!sep || !host_header)
+	/* Two Origin headers arrive as one, with a comma. */
+	if (!sep || !host_header || !is_plain(origin) || strchr(origin, ','))
 		return false;
 	a = parse_authority(sep + 3);
 	b = parse_authority(host_header);
@@ -56,17 +66,12 @@ static bool is_listed(const struct abx_policy *policy, const char *origin)
 	return false;
 }
 
-/* A value that is about to be echoed in a header must be plain. */
-static bool is_plain(const char *text)
+void abx_origin_mark(struct abx_request *req)
 {
-	for (; *text; text++)
-		if (*text <= ' ' || *text > '~')
-			return false;
-	return true;
-}
+	const char *origin = abx_request_variable(req, "HTTP_ORIGIN");
 
-static void add_cors(struct abx_request *req, const char *origin)
-{
+	if (!origin || !is_plain(origin) || !is_listed(req->service->policy, origin))
+		return;
 	abx_response_header(&req->res, "Access-Control-Allow-Origin", origin);
 	abx_response_header(&req->res, "Vary", "Origin");
 	abx_response_header(&req->res, "Access-Control-Expose-Headers", "X-Request-Id, Retry-After, Content-Disposition");
@@ -94,17 +99,10 @@ int abx_origin_check(struct abx_request *req, struct abx_err *err)
 {
 	const char *origin = abx_request_variable(req, "HTTP_ORIGIN");
 
-	switch (abx_origin_judge(req->service->policy, origin, abx_request_variable(req, "HTTP_HOST"),
-				 abx_request_variable(req, "HTTP_X_FORWARDED_HOST"))) {
-	case ABX_ORIGIN_LISTED:
-		add_cors(req, origin);
-		return 0;
-	case ABX_ORIGIN_UNLISTED:
-		return 0;
-	case ABX_ORIGIN_REFUSED:
-		break;
-	}
-	return abx_origin_refuse(err);
+	if (abx_origin_judge(req->service->policy, origin, abx_request_variable(req, "HTTP_HOST"),
+			     abx_request_variable(req, "HTTP_X_FORWARDED_HOST")) == ABX_ORIGIN_REFUSED)
+		return abx_origin_refuse(err);
+	return 0;
 }
 
 bool abx_origin_preflight(struct abx_request *req)
@@ -115,7 +113,6 @@ bool abx_origin_preflight(struct abx_request *req)
 	    !abx_request_variable(req, "HTTP_ACCESS_CONTROL_REQUEST_METHOD") ||
 	    !is_listed(req->service->policy, origin))
 		return false;
-	add_cors(req, origin);
 	abx_response_header(&req->res, "Access-Control-Allow-Methods", "GET, POST, DELETE, HEAD");
 	abx_response_header(&req->res, "Access-Control-Allow-Headers",
 			    "Authorization, X-Access-Token, Content-Type, Accept, Range, If-None-Match, X-Request-Id");

@@ -151,6 +151,8 @@ void abx_path_release(struct abx_path *path)
 	*path = (struct abx_path)ABX_PATH_INIT;
 }
 
+void (*abx_roots_renewed)(void);
+
 /*
  * Where a root's directory was removed and made again, take the new one, under the same descriptor number: other threads are
  * using it. Returns whether anything changed. Links on the way are not followed: the root's path had none.
@@ -171,6 +173,8 @@ static bool roots_renew(const struct abx_roots *roots)
 		if (here.st_dev != held.st_dev || here.st_ino != held.st_ino)
 			renewed |= dup3(fd, root->fd, O_CLOEXEC) >= 0;
 	}
+	if (renewed && abx_roots_renewed)
+		abx_roots_renewed();
 	return renewed;
 }
 

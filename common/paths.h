@@ -46,6 +46,9 @@ bool abx_roots_deny_link(const struct abx_roots *roots, const char *path);
  */
 int abx_roots_open(const char *base_dir, struct abx_roots *ret_roots, struct abx_err *err);
 
+/* Called, by any thread, when a root turned out to be another directory by now, and was opened anew. NULL: nobody needs to know. Set before the first thread. */
+extern void (*abx_roots_renewed)(void);
+
 /*
  * The trees of an endpoint whose policy has lists of paths: `allow` (NULL: the base directory) less `deny` (or NULL). Where an allowed tree is missing, or is a file or a
  * glob, the nearest directory above it is opened. The base directory, if it lies in an allowed tree, stays where relative paths begin; else they begin in

@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "common/auto.h"
@@ -167,6 +169,14 @@ static int step_unseen(struct walk *w, const char *name, int why)
 	return 0;
 }
 
+/* The links of procfs show what a process has, this one above all, whatever their text says. The kernel calls them magic, and does not follow them beneath. */
+static bool is_magic(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
+}
+
 /* Put the text of the link `fd` in front of what is still to be walked. `more`: a slash came behind the link. */
 static int follow(struct walk *w, const char *name, int fd, bool more)
 {
@@ -175,6 +185,8 @@ static int follow(struct walk *w, const char *name, int fd, bool more)
 	size_t rest_size = strlen(w->p) + 1;
 	char *grown;
 
+	if (is_magic(fd))
+		return EXDEV;
 	if (n <= 0 || (size_t)n >= sizeof(text))
 		return step_unseen(w, name, n < 0 ? errno : ENAMETOOLONG);
 	if (w->links++ == LINKS_MAX)

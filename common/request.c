@@ -67,6 +67,24 @@ const char *abx_request_variable(const struct abx_request *req, const char *name
 	return NULL;
 }
 
+/* ABX_MOUNTED is set by those files, each of which appends the name of its group. */
+bool abx_request_group_is_mounted(const struct abx_request *req, enum abx_group group)
+{
+	const char *p = abx_request_variable(req, "ABX_MOUNTED"), *name = abx_groups[group].name;
+	size_t len = strlen(name);
+
+	while (p && *p) {
+		size_t word;
+
+		p += strspn(p, ",");
+		word = strcspn(p, ",");
+		if (word == len && memcmp(p, name, len) == 0)
+			return true;
+		p += word;
+	}
+	return group == ABX_GROUP_CORE;
+}
+
 const char *abx_request_param(const struct abx_request *req, const char *name)
 {
 	size_t len = strlen(name);

@@ -68,6 +68,7 @@ struct abx_request {
 	int32_t held[2];            /* slots of the board in which this call counts as running (abx_gate_admit) */
 	size_t n_held;
 	int64_t started_us;
+	bool concluded;             /* it was answered while its handler still ran (abx_gate_conclude) */
 	struct abx_response res;
 };
 
@@ -85,6 +86,9 @@ void abx_request_release(struct abx_request *req);
 
 /* The first CGI variable of this name ("HTTP_HOST", "CONTENT_LENGTH", …), or NULL. */
 const char *abx_request_variable(const struct abx_request *req, const char *name);
+
+/* Whether an include file of lighttpd.conf names the group: core is told of all that do, and is always there itself. */
+bool abx_request_group_is_mounted(const struct abx_request *req, enum abx_group group);
 
 /* The value of a {parameter} of the path. */
 const char *abx_request_param(const struct abx_request *req, const char *name);

@@ -26,8 +26,11 @@ static int weight(const char *element, size_t len)
 	for (const char *p = memchr(element, ';', len); p; p = memchr(p, ';', (size_t)(end - p))) {
 		p++;
 		p += strspn(p, " \t");
-		if (end - p >= 3 && (*p == 'q' || *p == 'Q') && p[1] == '=')
-			return (int)(strtod(p + 2, NULL) * 1000 + 0.5);
+		if (end - p >= 3 && (*p == 'q' || *p == 'Q') && p[1] == '=') {
+			double q = strtod(p + 2, NULL);
+
+			return q >= 0 && q <= 1 ? (int)(q * 1000 + 0.5) : 1000;
+		}
 	}
 	return 1000;
 }

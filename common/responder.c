@@ -11,6 +11,7 @@
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sysexits.h>
 
 #include "common/cage.h"
 #include "common/fcgi_io.h"
@@ -253,7 +254,7 @@ static void start_thread(void)
 	pthread_mutex_lock(&responder.grow);
 	if (responder.n_threads < responder.program->max_threads) {
 		pthread_attr_init(&attr);
-		pthread_attr_setstacksize(&attr, STACK_SIZE);
+		pthread_attr_setstacksize(&attr, responder.program->stack_size ? responder.program->stack_size : STACK_SIZE);
 		atomic_fetch_add(&responder.running, 1);
 		struct worker *worker = &responder.workers[responder.n_threads];
 
@@ -342,6 +343,11 @@ static int wait_for_orders(int signals)
 	}
 }
 
+void abx_responder_lose_threads(int n)
+{
+	atomic_fetch_sub(&responder.running, (unsigned)n);
+}
+
 /* Accept no more, and wait for the requests that run. The process's exit frees the rest. */
 static void drain(int signals)
 {
@@ -377,6 +383,14 @@ static int load(const struct abx_program *program, struct abx_err *err)
 	return abx_cage_enter(service->policy->cage_off[program->group] ? 0 : program->cage, err);
 }
 
+void abx_responder_outlived(void)
+{
+	static atomic_flag told = ATOMIC_FLAG_INIT;
+
+	if (!atomic_flag_test_and_set(&told) && write(ABX_FD_CONTROL, "N", 1) != 1)
+		abx_log(ABX_LOG_WARNING, "abxd does not listen");
+}
+
 /* The group's rows as JSON lines, for tests and documentation. */
 static int list_endpoints(enum abx_group group)
 {
@@ -399,6 +413,17 @@ static int list_endpoints(enum abx_group group)
 	return fflush(stdout) == 0 ? 0 : 1;
 }
 
+/* What somebody wrote is wrong, and starting again would not help: abxd, which tells it where it is looked for, stops if it is starting itself. */
+static _Noreturn void refuse_start(const struct abx_err *err)
+{
+	abx_auto_strbuf struct abx_strbuf line = ABX_STRBUF_INIT;
+
+	abx_strbuf_addf(&line, "C%s", err->message);
+	if (send(ABX_FD_CONTROL, line.buf, line.len, MSG_NOSIGNAL) < 0)
+		abx_log(ABX_LOG_ERROR, "cannot start: %s", err->message);
+	_exit(EX_CONFIG);
+}
+
 int abx_responder_main(int argc, char **argv, const struct abx_program *program)
 {
 	struct abx_err err = ABX_ERR_INIT;
@@ -413,6 +438,8 @@ int abx_responder_main(int argc, char **argv, const struct abx_program *program)
 	responder.all_busy = eventfd(0, EFD_CLOEXEC);
 	signals = prepare_signals();
 	if (signals < 0 || responder.all_busy < 0 || abx_fcgi_init() < 0 || load(program, &err) < 0) {
+		if (err.kind == ABX_E_VALUE)
+			refuse_start(&err);
 		abx_log(ABX_LOG_ERROR, "%s: cannot start: %s", program->name,
 			err.kind ? err.message : strerror(errno));
 		return 1;

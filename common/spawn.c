@@ -23,6 +23,8 @@
 #define PATIENCE_US   (60 * 1000000LL) /* with a client that takes nothing of what waits for it; as long as fcgi_io waits */
 #define OOM_SCORE_MAX 1000
 #define OOM_SCORE_UP  100
+#define PEER_FIRST_US (10 * 1000)      /* until a client is looked at for the first time: a short command does not pay for it */
+#define PEER_US       (250 * 1000)     /* and again */
 #define DRAINED_MAX   1024             /* pipes of daemons, which live as long as they like */
 
 struct abx_spawn_door abx_spawn_door = { .null_fd = -1, .stop_fd = -1 };
@@ -47,6 +49,8 @@ struct run {
 	struct abx_child child;
 	struct output out, err;
 	size_t input_done;
+	struct abx_peer peer;
+	int64_t peer_us; /* when it is looked at */
 	char *buf; /* CHUNK bytes: threads have small stacks */
 	int64_t deadline_us;
 	/* With a sink: */
@@ -323,6 +327,26 @@ static bool run_timed_out(struct run *run)
 	return false;
 }
 
+/* Whether the client has left without a word of it from the web server. */
+static bool run_peer_left(struct run *run)
+{
+	int64_t now_us;
+
+	if (run->peer_us == INT64_MAX || (now_us = abx_clock_us()) < run->peer_us)
+		return false;
+	if (abx_peer_has_left(&run->peer))
+		return true;
+	run->peer_us = run->peer.family ? now_us + PEER_US : INT64_MAX;
+	return false;
+}
+
+static int64_t run_next_us(const struct run *run)
+{
+	int64_t next_us = run->deadline_us < run->due_us ? run->deadline_us : run->due_us;
+
+	return next_us < run->peer_us ? next_us : run->peer_us;
+}
+
 /* Serve the pipes until the child's end, or until it has to be ended. While output waits for the client no more is read. */
 static enum abx_spawn_end run_watch(struct run *run)
 {
@@ -337,14 +361,14 @@ static enum abx_spawn_end run_watch(struct run *run)
 			[WATCH_ERR] = { .fd = full ? -1 : run->err.fd, .events = POLLIN },
 		};
 
-		if (wait_until(watched, WATCH__N, run->deadline_us < run->due_us ? run->deadline_us : run->due_us) < 0)
+		if (wait_until(watched, WATCH__N, run_next_us(run)) < 0)
 			continue;
 		/* The real end comes first: what ended by itself was not ended by us. */
 		if (watched[WATCH_EXIT].revents)
 			return ABX_SPAWN_EXITED;
 		if (watched[WATCH_STOP].revents)
 			return ABX_SPAWN_STOPPED;
-		if (watched[WATCH_CLIENT].revents & ~POLLOUT)
+		if ((watched[WATCH_CLIENT].revents & ~POLLOUT) || run_peer_left(run))
 			return ABX_SPAWN_CLIENT_GONE;
 		if (run_timed_out(run))
 			return ABX_SPAWN_TIMED_OUT;
@@ -449,7 +473,7 @@ int abx_spawn_run(const struct abx_spawn *spawn, struct abx_spawn_result *ret_re
 	struct abx_spawn_result result = { .out = text_init(spawn->max_output), .err = text_init(spawn->max_output) };
 	struct abx_start start = { .argv = spawn->argv, .env = spawn->env, .cwd_fd = spawn->cwd_fd, .input = spawn->input, .output = true,
 				   .confine = spawn->confine };
-	struct run run = { .spawn = spawn };
+	struct run run = { .spawn = spawn, .peer = spawn->peer };
 	abx_auto_free char *buf = malloc(CHUNK);
 
 	if (!buf)
@@ -458,6 +482,7 @@ int abx_spawn_run(const struct abx_spawn *spawn, struct abx_spawn_result *ret_re
 		return -1;
 	run.buf = buf;
 	run.deadline_us = abx_spawn_deadline_us(spawn->timeout);
+	run.peer_us = spawn->peer.family ? abx_clock_us() + PEER_FIRST_US : INT64_MAX;
 	run.out = output_init(spawn, ABX_STDOUT, run.child.out_fd, &result.out);
 	run.err = output_init(spawn, ABX_STDERR, run.child.err_fd, &result.err);
 	if (spawn->sink && spawn->sink->begin(spawn->sink) < 0) {

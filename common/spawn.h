@@ -12,6 +12,7 @@
 
 #include "common/board.h"
 #include "common/err.h"
+#include "common/peer.h"
 #include "common/shlex.h"
 #include "common/strbuf.h"
 
@@ -72,6 +73,7 @@ struct abx_spawn {
 	double timeout;           /* seconds; 0: none */
 	size_t max_output;        /* bytes kept per stream; what comes after is read and dropped */
 	int client_fd;            /* the request's socket, or -1: when the client has gone the child and its descendants are killed */
+	struct abx_peer peer;     /* the client itself, where client_fd may not tell that it has gone; all zero: not looked at */
 	const void *input;        /* standard input, or NULL: /dev/null */
 	size_t input_len;
 	bool raw;                 /* keep the output byte for byte: it is read by a parser, and not by a caller */

@@ -21,6 +21,7 @@ int abx_tool_run(const struct abx_request *req, const struct abx_tool *tool, str
 		.raw = true,
 	};
 
+	abx_peer_init(&spawn.peer, req->io->params);
 	if (spawn.cwd_fd < 0)
 		return abx_err_errno(err, errno, "/");
 	if (abx_spawn_run(&spawn, &result, err) < 0)

@@ -1,7 +1,5 @@
 #include "policy/document.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -77,6 +75,17 @@ static int take_group(struct abx_reader *r, struct abx_document *document, int l
 	return 0;
 }
 
+/* The value of a member that is on or off: a complaint names its key. */
+static int expect_switch(struct abx_reader *r, const struct abx_node *member, struct abx_err *err)
+{
+	size_t mark = abx_path_push(r, member->key);
+
+	if (abx_expect(r, member, ABX_NODE_BOOL, err) < 0)
+		return -1;
+	abx_path_pop(r, mark);
+	return 0;
+}
+
 /* A list of what is also on, or a map that turns on and off. */
 static int take_groups(struct abx_reader *r, const struct abx_node *node, const struct abx_schema *schema ABX_UNUSED, void *target,
 		       struct abx_err *err)
@@ -86,8 +95,9 @@ static int take_groups(struct abx_reader *r, const struct abx_node *node, const 
 	if (node->refused || (node->type != ABX_NODE_MAP && !list))
 		return abx_expect(r, node, ABX_NODE_MAP, err);
 	for (const struct abx_node *item = node->first; item; item = item->next) {
-		if (abx_expect(r, item, list ? ABX_NODE_STRING : ABX_NODE_BOOL, err) < 0 ||
-		    take_group(r, target, item->line, list ? item->text : item->key, list || item->boolean, err) < 0)
+		if (list ? abx_expect(r, item, ABX_NODE_STRING, err) < 0 : expect_switch(r, item, err) < 0)
+			return -1;
+		if (take_group(r, target, item->line, list ? item->text : item->key, list || item->boolean, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -206,7 +216,7 @@ static int take_cage(struct abx_reader *r, const struct abx_node *node, const st
 	for (const struct abx_node *member = node->first; member; member = member->next) {
 		enum abx_group group;
 
-		if (find_group(r, member->key_line, member->key, &group, err) < 0 || abx_expect(r, member, ABX_NODE_BOOL, err) < 0)
+		if (find_group(r, member->key_line, member->key, &group, err) < 0 || expect_switch(r, member, err) < 0)
 			return -1;
 		document->cage_off[group] = !member->boolean;
 	}
@@ -343,19 +353,6 @@ static int take_document(struct abx_reader *r, const struct abx_node *root, stru
 	return take_revision(r->document, policy, err);
 }
 
-static struct abx_node *parse_text(const struct abx_document_source *source, const char *text, size_t len, struct abx_err *err)
-{
-	size_t blank = strspn(text, " \t\r\n"), name_len = strlen(source->name);
-	struct abx_err json_err = ABX_ERR_INIT;
-	bool json = source->json_only || (name_len > 5 && strcmp(source->name + name_len - 5, ".json") == 0);
-	struct abx_node *root = NULL;
-
-	/* What begins like JSON may be YAML all the same. */
-	if (json || text[blank] == '{')
-		root = abx_json_parse_nodes(source->name, text, len, json ? err : &json_err);
-	return root || json ? root : abx_yaml_parse(source->name, text, len, err);
-}
-
 struct abx_document *abx_document_parse(const struct abx_document_source *source, const char *text, size_t len, struct abx_err *err)
 {
 	abx_auto_document struct abx_document *document = new_document(source->name);
@@ -367,12 +364,7 @@ struct abx_document *abx_document_parse(const struct abx_document_source *source
 		out_of_memory(err);
 		return NULL;
 	}
-	/* libyaml would take it for a part of the first key. */
-	if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
-		text += 3;
-		len -= 3;
-	}
-	root = parse_text(source, text, len, err);
+	root = abx_nodes_parse(source->name, source->json_only, text, len, err);
 	if (!root)
 		return NULL;
 	result = take_document(&r, root, err);
@@ -380,38 +372,10 @@ struct abx_document *abx_document_parse(const struct abx_document_source *source
 	return result < 0 ? NULL : ABX_STEAL(document);
 }
 
-static char *read_whole(const char *path, size_t *ret_len, struct abx_err *err)
-{
-	abx_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	abx_auto_free char *text = malloc(ABX_NODE_SIZE + 1);
-	size_t len = 0;
-	ssize_t n = 1;
-
-	if (!text) {
-		out_of_memory(err);
-		return NULL;
-	}
-	while (fd >= 0 && n > 0 && len < ABX_NODE_SIZE) {
-		n = read(fd, text + len, ABX_NODE_SIZE - len);
-		len += n > 0 ? (size_t)n : 0;
-	}
-	if (fd < 0 || n < 0) {
-		abx_err_set(err, ABX_E_VALUE, "%s: cannot be read: %s", path, strerror(errno));
-		return NULL;
-	}
-	if (len == ABX_NODE_SIZE) {
-		abx_err_set(err, ABX_E_VALUE, "%s: is larger than %zu bytes", path, ABX_NODE_SIZE - 1);
-		return NULL;
-	}
-	text[len] = '\0';
-	*ret_len = len;
-	return ABX_STEAL(text);
-}
-
 struct abx_document *abx_document_read(const struct abx_document_source *source, const char *path, struct abx_err *err)
 {
 	size_t len;
-	abx_auto_free char *text = read_whole(path, &len, err);
+	abx_auto_free char *text = abx_node_file(path, &len, err);
 
 	return text ? abx_document_parse(source, text, len, err) : NULL;
 }

@@ -30,7 +30,7 @@ struct abx_node {
 	int64_t integer;
 	double real;
 	bool boolean;
-	const char *refused; /* what is written here that no policy may use ("an anchor"), or NULL. Told only where the value is looked at */
+	const char *refused; /* what is written here that no document may use ("an anchor"), or NULL. Told only where the value is looked at */
 	struct abx_node *first, *last, *next;
 };
 
@@ -63,5 +63,11 @@ static inline void abx_cleanup_node(struct abx_node **node)
  */
 struct abx_node *abx_yaml_parse(const char *name, const char *text, size_t len, struct abx_err *err);
 struct abx_node *abx_json_parse_nodes(const char *name, const char *text, size_t len, struct abx_err *err);
+
+/* As JSON where that is asked for, or the name ends in .json; else as YAML, or JSON where it is that. `text` ends with a NUL behind its `len` bytes. */
+struct abx_node *abx_nodes_parse(const char *name, bool json_only, const char *text, size_t len, struct abx_err *err);
+
+/* The content of a file of less than ABX_NODE_SIZE bytes, and a NUL, to be freed. NULL: ABX_E_VALUE, "<path>: cannot be read: …". */
+char *abx_node_file(const char *path, size_t *ret_len, struct abx_err *err);
 
 #endif

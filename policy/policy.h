@@ -158,11 +158,11 @@ const char *abx_rule_scopes_name(const struct abx_rule *rule);
 #define ABX_RATE_TEXT 32
 void abx_rate_text(const struct abx_rate *rate, char out[ABX_RATE_TEXT]);
 
-/* The headers that carry credentials, as the caller sent them: NULL-terminated lists of values, every occurrence and part of its own. */
+/* The values of the headers that carry credentials. A second one differs from the first: that there is one is an error, so there is no need of a third. */
 struct abx_credentials {
-	const char *access_tokens[8];
+	const char *access_tokens[2];
 	size_t n_access_tokens;
-	const char *authorizations[8];
+	const char *authorizations[2];
 	size_t n_authorizations;
 };
 

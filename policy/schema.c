@@ -51,7 +51,7 @@ int abx_expect(const struct abx_reader *r, const struct abx_node *node, enum abx
 	const struct abx_node wanted = { .type = type };
 
 	if (node->refused)
-		return abx_complain(r, node->line, err, "%s is not supported in a policy", node->refused);
+		return abx_complain(r, node->line, err, "%s is not supported", node->refused);
 	if (node->type == type)
 		return 0;
 	if (type == ABX_NODE_STRING && (node->type == ABX_NODE_INT || node->type == ABX_NODE_REAL || node->type == ABX_NODE_BOOL))

@@ -186,6 +186,44 @@ static int load_mount_prefix(char *const *env, struct abx_settings *s, struct ab
 	return 0;
 }
 
+/* Whether the text is a web origin as a browser writes it: scheme://host, with a port or without, and nothing more. */
+static bool is_origin(const char *text, size_t len)
+{
+	const char *colon = memchr(text, ':', len), *host;
+
+	if ((len == 1 && *text == '*') || (len == 4 && memcmp(text, "null", 4) == 0))
+		return true;
+	if (!colon || colon == text || (size_t)(colon - text) + 3 >= len || memcmp(colon, "://", 3) != 0)
+		return false;
+	host = colon + 3;
+	for (const char *p = text; p < colon; p++)
+		if (!isalnum((unsigned char)*p) && !strchr("+-.", *p))
+			return false;
+	if (*host == ':')
+		return false;
+	for (const char *p = host; p < text + len; p++)
+		if (*p <= ' ' || *p > '~' || strchr("/?#@\\\"*", *p))
+			return false;
+	return true;
+}
+
+static int load_origins(char *const *env, struct abx_settings *s, struct abx_err *err)
+{
+	if (load_string(env, "ABX_ALLOWED_ORIGINS", NULL, &s->allowed_origins, err) < 0)
+		return -1;
+	for (const char *p = s->allowed_origins; p && *p;) {
+		p += strspn(p, ", \t");
+		size_t len = strcspn(p, ", \t");
+
+		if (len && !is_origin(p, len))
+			return abx_err_set(err, ABX_E_VALUE,
+					   "ABX_ALLOWED_ORIGINS: '%.*s' is not an origin: write scheme://host or scheme://host:port, without a path, or *",
+					   (int)len, p);
+		p += len;
+	}
+	return 0;
+}
+
 static int load_log(char *const *env, struct abx_settings *s, struct abx_err *err)
 {
 	const char *level = setting(env, "ABX_LOG_LEVEL"), *format = setting(env, "ABX_LOG_FORMAT");
@@ -211,7 +249,7 @@ static int load(char *const *env, struct abx_settings *s, struct abx_err *err)
 	    load_directory(env, "ABX_SPOOL_DIR", NULL, &s->spool_dir, err) < 0 ||
 	    load_directory(env, "ABX_COMMANDS_DIR", ABX_SYSCONFDIR "/commands.d", &s->commands_dir, err) < 0 ||
 	    load_string(env, "ABX_AGENTS_DEFAULT", "codex", &s->agents_default, err) < 0 ||
-	    load_string(env, "ABX_ALLOWED_ORIGINS", NULL, &s->allowed_origins, err) < 0 ||
+	    load_origins(env, s, err) < 0 ||
 	    load_mount_prefix(env, s, err) < 0)
 		return -1;
 	return load_log(env, s, err);

@@ -8,7 +8,7 @@ use Test::More;
 chdir "$FindBin::Bin/.." or die $!;
 
 # Modules of common/ that know nothing of HTTP or policy (Makefile.am, libbase).
-my %base = map { $_ => 1 } qw(auto base64 base64_simd block board clock endpoint err glob ids json json_scan log rates shlex strbuf uri utf8);
+my %base = map { $_ => 1 } qw(auto base64 base64_simd block board clock endpoint err glob ids json json_scan json_value log rates shlex strbuf uri utf8);
 
 # Functions that only these files may call: whoever needs them goes through the door that they keep.
 my %doors = (

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -168,9 +169,10 @@ static void plan_next(struct abx_server *server, enum abx_group group, const cha
 	char text[256];
 
 	abx_backoff_died(&state->backoff);
+	state->tried = true;
 	if (group == ABX_GROUP_CORE && !server->reported && state->backoff.failures == GIVE_UP_AFTER) {
 		snprintf(text, sizeof(text), "%s %s", state->program, how);
-		abx_server_fail(server, text);
+		abx_server_fail(server, EXIT_FAILURE, text);
 		return;
 	}
 	if (state->backoff.failures == GIVE_UP_AFTER)
@@ -282,23 +284,27 @@ void abx_groups_control(struct abx_server *server, unsigned index)
 	struct abx_responder *responder = &server->responders[index];
 	struct abx_group_state *group = &server->groups[responder->group];
 	char byte;
-	ssize_t n = recv(responder->control_fd, &byte, 1, MSG_DONTWAIT);
+	ssize_t n = recv(responder->control_fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
 
 	/* An event of a responder that died a moment ago and had the slot before. */
 	if (n < 0 && (errno == EAGAIN || errno == EBADF))
 		return;
-	if (n != 1) {
-		/* It has closed its end; what follows is told by its death. */
+	if (n != 1 || byte == 'C') {
+		/* It has closed its end, or is about to; what follows is told by its death. */
 		abx_server_unwatch(server, responder->control_fd);
 		return;
 	}
+	recv(responder->control_fd, &byte, 1, MSG_DONTWAIT);
 	if (byte == 'D')
 		responder->accepts = false;
+	if (byte == 'N')
+		abx_groups_check_base(server);
 	if (byte == 'P' || byte == 'E')
 		take_answer(server, responder, byte == 'P');
 	if (byte != 'R' || responder->state != ABX_RESPONDER_STARTING)
 		return;
 	responder->state = ABX_RESPONDER_READY;
+	group->tried = true;
 	abx_log(ABX_LOG_DEBUG, "%s is ready (pid %d)", abx_groups[responder->group].name, (int)responder->pid);
 	if (group->incoming == responder) {
 		if (group->current)
@@ -366,10 +372,23 @@ static struct abx_responder *find_responder(struct abx_server *server, pid_t pid
 	return NULL;
 }
 
+/* Why it refused to start, or "": it did not. */
+static void read_refusal(const struct abx_responder *responder, int code, int status, char *out, size_t size)
+{
+	ssize_t n = 0;
+
+	if (code == CLD_EXITED && status == EX_CONFIG && responder->state == ABX_RESPONDER_STARTING)
+		n = recv(responder->control_fd, out, size - 1, MSG_DONTWAIT);
+	/* Without the C. */
+	n = n > 1 && *out == 'C' ? n - 1 : 0;
+	memmove(out, out + 1, (size_t)n);
+	out[n] = '\0';
+}
+
 bool abx_groups_died(struct abx_server *server, pid_t pid, int code, int status)
 {
 	struct abx_responder *responder = find_responder(server, pid);
-	char how[96];
+	char how[96], refusal[1024];
 
 	if (!responder)
 		return false;
@@ -378,7 +397,11 @@ bool abx_groups_died(struct abx_server *server, pid_t pid, int code, int status)
 	bool expected = responder->state == ABX_RESPONDER_DRAINING || server->stop_step > 0;
 
 	abx_describe_death(code, status, how, sizeof(how));
-	abx_log(expected ? ABX_LOG_DEBUG : ABX_LOG_ERROR, "%s (pid %d) %s", name, (int)pid, how);
+	read_refusal(responder, code, status, refusal, sizeof(refusal));
+	if (*refusal && !server->reported)
+		abx_server_fail(server, EX_CONFIG, refusal);
+	else
+		abx_log(expected ? ABX_LOG_DEBUG : ABX_LOG_ERROR, "%s (pid %d) %s%s%s", name, (int)pid, how, *refusal ? ": " : "", refusal);
 	abx_groups_end_leftovers(server, pid);
 	forget_peer(server->board, pid);
 	abx_rates_forget(&server->board->rates, pid);
@@ -389,7 +412,7 @@ bool abx_groups_died(struct abx_server *server, pid_t pid, int code, int status)
 	if (group->incoming == responder) {
 		group->incoming = NULL;
 		abx_log(ABX_LOG_ERROR, "the new %s did not come up; the one that runs keeps the policy that it has", name);
-		abx_server_reload_failed(server, "a new responder did not come up; the log tells why");
+		abx_server_reload_failed(server, *refusal ? refusal : "a new responder did not come up; the log tells why");
 	} else if (group->current == responder) {
 		group->current = group->incoming;
 		group->incoming = NULL;
@@ -521,6 +544,14 @@ bool abx_groups_ready(const struct abx_server *server)
 		if (state->program && !abx_groups[g].opt_in && (!state->current || state->current->state != ABX_RESPONDER_READY))
 			return false;
 	}
+	return true;
+}
+
+bool abx_groups_tried(const struct abx_server *server)
+{
+	for (size_t g = 0; g < ABX_GROUP__COUNT; g++)
+		if (server->groups[g].program && !abx_groups[g].opt_in && !server->groups[g].tried)
+			return false;
 	return true;
 }
 

@@ -114,10 +114,10 @@ static void stop(struct abx_server *server)
 	server->stop_ms = server->stop_began_ms = abx_clock_ms();
 }
 
-void abx_server_fail(struct abx_server *server, const char *text)
+void abx_server_fail(struct abx_server *server, int status, const char *text)
 {
-	abx_server_report(server, 1, text);
-	server->exit_status = 1;
+	abx_server_report(server, status, text);
+	server->exit_status = status;
 	stop(server);
 }
 
@@ -215,7 +215,7 @@ static void report_if_ready(struct abx_server *server, int64_t *deadline)
 
 	if (server->reported)
 		return;
-	if (abx_worker_ready(server) && (server->peer_user ? abx_groups_ready(server) : server->web.came_up)) {
+	if (abx_worker_ready(server) && (server->peer_user ? abx_groups_ready(server) : server->web.came_up && abx_groups_tried(server))) {
 		url = server->peer_user ? NULL : abx_web_url(server);
 		if (url)
 			rc = asprintf(&text, "abx: listening on %s (base directory %s)", url, server->policy->base_dir);
@@ -226,8 +226,8 @@ static void report_if_ready(struct abx_server *server, int64_t *deadline)
 			text = NULL;
 		abx_server_report(server, 0, text ? text : "abx: ready");
 	} else if (abx_clock_ms() >= server->start_ms + START_MS) {
-		abx_server_fail(server, abx_worker_ready(server) ? "the server did not answer within 30 seconds of its start" :
-					"the worker did not say within 30 seconds of the start what it serves");
+		abx_server_fail(server, EXIT_FAILURE, abx_worker_ready(server) ? "the server did not answer within 30 seconds of its start" :
+						      "the worker did not say within 30 seconds of the start what it serves");
 	} else {
 		abx_deadline_add(deadline, server->start_ms + START_MS);
 	}

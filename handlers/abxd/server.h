@@ -117,6 +117,7 @@ struct abx_group_state {
 	struct abx_responder *current;  /* takes calls, or is about to */
 	struct abx_responder *incoming; /* a new generation that replaces `current` once it is ready */
 	struct abx_backoff backoff;
+	bool tried; /* the first responder has come up, or has died */
 };
 
 /* Find the programs and make the sockets. */
@@ -154,6 +155,9 @@ bool abx_groups_kill(struct abx_server *server, int sig);
 
 /* Whether all groups that start by themselves take calls. */
 bool abx_groups_ready(const struct abx_server *server);
+
+/* Whether each of them has come up once, or has tried and died. */
+bool abx_groups_tried(const struct abx_server *server);
 
 /* The file name of a group's program, to be freed. NULL when out of memory. */
 char *abx_group_program_name(enum abx_group group);
@@ -334,8 +338,8 @@ int abx_server_run(struct abx_server *server);
 /* Remove everything. */
 void abx_server_close(struct abx_server *server);
 
-/* It cannot start: tell why, and stop. The exit status will be 1. */
-void abx_server_fail(struct abx_server *server, const char *text);
+/* It cannot start: tell why, and stop with this exit status. */
+void abx_server_fail(struct abx_server *server, int status, const char *text);
 
 /* Tell whoever waits for the start how it went, once: status 0 and the ready line, or the exit status and what is wrong. */
 void abx_server_report(struct abx_server *server, int status, const char *text);

@@ -299,7 +299,7 @@ bool abx_web_died(struct abx_server *server, pid_t pid, int code, int status)
 		return true;
 	if (!web->came_up) {
 		snprintf(text, sizeof(text), "lighttpd %s: %s", how, web->last_line);
-		abx_server_fail(server, text);
+		abx_server_fail(server, EXIT_FAILURE, text);
 		return true;
 	}
 	abx_log(ABX_LOG_ERROR, "lighttpd (pid %d) %s", (int)pid, how);

@@ -15,13 +15,8 @@ static const char template_text[] =
 #include "handlers/abxd/lighttpd_conf.h"
 	;
 
-/* How a response reaches a slow client: see RESPONSE_MODE in lighttpd.conf.in. */
-#define MODE_SPOOL 1
-#define MODE_WAIT  2
-
 /* Groups whose answers can be long: they wait for their reader, so that nothing piles up on the disk. */
 static const bool long_answers[ABX_GROUP__COUNT] = {
-	[ABX_GROUP_CORE] = true,
 	[ABX_GROUP_COMMANDS] = true,
 	[ABX_GROUP_FILE_OPS] = true,
 	[ABX_GROUP_AGENTS] = true,
@@ -172,24 +167,33 @@ static int expand_pty(const struct abx_server *server, const char *mount_re, con
 	return expand("pty", values, out, err);
 }
 
+/* Append what sends a prefix of the path to a group's socket. */
+static void add_backend(const struct abx_server *server, const char *prefix, enum abx_group group, struct abx_strbuf *out)
+{
+	abx_strbuf_addf(out, "%s\"%s%s\" => (( \"socket\" => var.abx_run + \"/%s.sock\", \"check-local\" => \"disable\", \"tcp-fin-propagate\" => \"enable\" ))",
+			out->len ? ",\n  " : "", server->settings.mount_prefix, prefix, abx_groups[group].name);
+}
+
 static int expand_group(const struct abx_server *server, enum abx_group group, struct abx_strbuf *out, struct abx_err *err)
 {
 	abx_auto_strbuf struct abx_strbuf mount = ABX_STRBUF_INIT;
 	abx_auto_strbuf struct abx_strbuf paths = ABX_STRBUF_INIT;
 	abx_auto_strbuf struct abx_strbuf streams = ABX_STRBUF_INIT;
 	abx_auto_strbuf struct abx_strbuf uploads = ABX_STRBUF_INIT;
-	char sock[64], mode[4];
+	abx_auto_strbuf struct abx_strbuf backends = ABX_STRBUF_INIT;
 
-	snprintf(sock, sizeof(sock), "%s.sock", abx_groups[group].name);
-	snprintf(mode, sizeof(mode), "%d", long_answers[group] ? MODE_WAIT : MODE_SPOOL);
 	add_pattern(&mount, server->settings.mount_prefix);
-	for (const char *const *prefix = abx_groups[group].prefixes; prefix && *prefix; prefix++)
+	for (const char *const *prefix = abx_groups[group].prefixes; prefix && *prefix; prefix++) {
 		add_alternative(&paths, *prefix);
+		add_backend(server, *prefix, group, &backends);
+	}
 	const struct value values[] = {
-		{ "MOUNT_RE", mount.buf }, { "GROUP", abx_groups[group].name }, { "SOCKET", sock },
-		{ "RESPONSE_MODE", mode }, { "PATHS", paths.buf },              { NULL, NULL },
+		{ "MOUNT_RE", mount.buf },    { "GROUP", abx_groups[group].name }, { "PATHS", paths.buf },
+		{ "BACKENDS", backends.buf }, { NULL, NULL },
 	};
 	if (expand(group == ABX_GROUP_CORE ? "core" : "group", values, out, err) < 0)
+		return -1;
+	if (long_answers[group] && expand("long", values, out, err) < 0)
 		return -1;
 	if (!long_answers[group])
 		list_streams(group, &streams);
@@ -268,15 +272,15 @@ static int expand_routes_of(const struct abx_server *server, enum abx_method met
 	return 0;
 }
 
-/* They come after the conditions of all groups, since the last one that matches wins, in the file that is always included. */
-static int expand_end(const struct abx_server *server, struct abx_strbuf *out, struct abx_err *err)
+/* They stand in the file that is always included, after all groups: of conditions that match the last one wins. */
+static int expand_end(const struct abx_server *server, const char *backends, struct abx_strbuf *out, struct abx_err *err)
 {
-	static const struct value none[] = { { NULL, NULL } };
+	const struct value values[] = { { "BACKENDS", backends }, { NULL, NULL } };
 
 	for (enum abx_method method = ABX_GET; method <= ABX_DELETE && server->groups[ABX_GROUP_COMMANDS].program; method++)
 		if (expand_routes_of(server, method, out, err) < 0)
 			return -1;
-	return expand("end", none, out, err);
+	return expand("end", values, out, err);
 }
 
 /* ---- the error documents: for lighttpd's own errors while core is down */
@@ -354,6 +358,7 @@ static int write_main(struct abx_server *server, const char *includes, struct ab
 
 int abx_webconf_write(struct abx_server *server, struct abx_err *err)
 {
+	abx_auto_strbuf struct abx_strbuf backends = ABX_STRBUF_INIT;
 	abx_auto_strbuf struct abx_strbuf includes = ABX_STRBUF_INIT;
 	abx_auto_strbuf struct abx_strbuf end = ABX_STRBUF_INIT;
 
@@ -369,7 +374,8 @@ int abx_webconf_write(struct abx_server *server, struct abx_err *err)
 		abx_strbuf_addf(&includes, "include \"%s\"\n", name);
 	}
 	abx_strbuf_adds(&includes, "include \"lighttpd/end.conf\"\n");
-	if (includes.failed || expand_end(server, &end, err) < 0 || write_text(server, "lighttpd/end.conf", &end, err) < 0 ||
+	add_backend(server, "/", ABX_GROUP_CORE, &backends);
+	if (includes.failed || expand_end(server, backends.buf, &end, err) < 0 || write_text(server, "lighttpd/end.conf", &end, err) < 0 ||
 	    write_error_documents(server, err) < 0)
 		return -1;
 	/* With a web server that is not ours, the include files are what it takes from here. */

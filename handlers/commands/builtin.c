@@ -128,7 +128,7 @@ int command_load_builtins(const struct abx_service *service ABX_UNUSED, struct a
 {
 	static const struct command_kind kind = { .name = "built-in", .run = run_builtin };
 	static const char *const cut_content[] = { "content_base64", "content", NULL };
-	static const struct builtin download = { run_download }, runshell = { run_runshell }, upload = { run_upload };
+	static struct builtin download = { run_download }, runshell = { run_runshell }, upload = { run_upload };
 	static const struct command builtins[] = {
 		{ .name = "download", .description = "Read a file of the sandbox.", .args = download_args, .n_args = ABX_N(download_args),
 		  .endpoint = "download", .data = &download },

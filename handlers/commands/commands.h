@@ -40,7 +40,7 @@ struct command {
 	const char *endpoint;   /* built-ins: the endpoint that does the same, whose policy holds for the command too; else NULL */
 	const char *const *cut; /* built-ins: members of the body that may be large, as in a row; NULL: req->body stays as it was sent */
 	const char *source;     /* the file that it comes from, for messages; built-ins: NULL */
-	const void *data;       /* the kind's own */
+	void *data;             /* the kind's own */
 };
 
 /* ---- registry.c: what the program does before its first thread, and what may be read afterwards */

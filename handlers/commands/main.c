@@ -12,6 +12,7 @@ int main(int argc, char **argv)
 		.name = "abx-commands",
 		.group = ABX_GROUP_COMMANDS,
 		.max_threads = 256,
+		.stack_size = (size_t)1 << 20, /* native commands are promised that much (abx/command.h) */
 		.init = load,
 	};
 

@@ -3,7 +3,7 @@
 
 #include "common/log.h"
 #include "common/utf8.h"
-#include "handlers/commands/commands.h"
+#include "handlers/commands/custom.h"
 
 #define NAME_MAX_BYTES 128
 
@@ -18,6 +18,8 @@ static struct {
 static int (*const loaders[])(const struct abx_service *service, struct abx_err *err) = {
 	command_load_builtins,
 	command_load_python,
+	command_load_manifests,
+	command_load_natives,
 };
 
 size_t command_count(void)

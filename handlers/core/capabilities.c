@@ -5,28 +5,10 @@
 
 #define API_VERSION 2
 
-/* ABX_MOUNTED is set by the include files of lighttpd.conf, each of which appends the name of its group. */
-static bool is_mounted(const struct abx_request *req, enum abx_group group)
-{
-	const char *p = abx_request_variable(req, "ABX_MOUNTED"), *name = abx_groups[group].name;
-	size_t len = strlen(name);
-
-	while (p && *p) {
-		size_t word;
-
-		p += strspn(p, ",");
-		word = strcspn(p, ",");
-		if (word == len && memcmp(p, name, len) == 0)
-			return true;
-		p += word;
-	}
-	return group == ABX_GROUP_CORE;
-}
-
 void core_judge(const struct abx_request *req, const struct abx_endpoint *endpoint, struct core_verdict *ret)
 {
 	const struct abx_rule *rule = abx_policy_rule(req->service->policy, endpoint);
-	bool mounted = is_mounted(req, abx_endpoint_home(endpoint));
+	bool mounted = abx_request_group_is_mounted(req, abx_endpoint_home(endpoint));
 
 	*ret = (struct core_verdict){ .enabled = rule->enabled && mounted };
 	if (!rule->enabled) {

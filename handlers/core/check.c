@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "common/overrides.h"
 #include "common/shlex.h"
 #include "handlers/core/core.h"
 #include "policy/evaluate.h"
@@ -63,6 +64,9 @@ static int check_values(const struct abx_request *req, const struct abx_endpoint
 	if (language && abx_rule_allows_language(rule, language, err) < 0)
 		return -1;
 	if (url && abx_rule_allows_url(rule, url, err) < 0)
+		return -1;
+	/* What no policy allows. */
+	if (variable && strcmp(endpoint->id, "env_set") == 0 && abx_overrides_check_name(variable, err) < 0)
 		return -1;
 	return variable ? abx_rule_allows_variable(rule, variable, err) : 0;
 }

@@ -62,7 +62,24 @@ static int serve_without_body(struct abx_request *req, struct abx_err *err)
 	return abx_gate_pass(req, err);
 }
 
+/* The terminal's WebSocket while its port is closed on purpose: a path like any other. */
+static bool is_closed_websocket(const struct abx_request *req)
+{
+	const struct abx_group_info *info = &abx_groups[ABX_GROUP_TERMINAL];
+
+	for (size_t i = 0; i < *info->n_rows; i++) {
+		const struct abx_endpoint *row = &info->rows[i];
+		size_t len = strlen(row->path);
+
+		if (row->method == ABX_WS && strncmp(req->path, row->path, len) == 0 && strcmp(req->path + len + (req->path[len] == '/'), "") == 0)
+			return !abx_policy_rule(req->service->policy, row)->enabled;
+	}
+	return false;
+}
+
 int core_server_error(struct abx_request *req, int status, struct abx_err *err)
 {
+	if (status == 503 && is_closed_websocket(req))
+		status = 404;
 	return status == 411 ? serve_without_body(req, err) : answer(req, status, err);
 }

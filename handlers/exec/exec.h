@@ -9,7 +9,7 @@
 
 /* What is to be given up: see struct abx_confinement. */
 struct exec_options {
-	uint64_t trees, filesystem, no_network, memory, processes, cpu;
+	uint64_t trees, readable, filesystem, no_network, memory, processes, cpu;
 };
 
 /* Resource limits. */

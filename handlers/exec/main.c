@@ -43,6 +43,7 @@ static int read_option(const char *text, struct exec_options *options)
 		const char *name;
 		size_t offset;
 	} names[] = {
+		{ "--readable=", offsetof(struct exec_options, readable) },
 		{ "--trees=", offsetof(struct exec_options, trees) },
 		{ "--filesystem=", offsetof(struct exec_options, filesystem) },
 		{ "--no-network=", offsetof(struct exec_options, no_network) },
@@ -102,7 +103,8 @@ static int restrict_files(const struct exec_options *options, unsigned flags, st
 	if (!trees)
 		return abx_err_set(err, ABX_E_INTERNAL, "Out of memory");
 	for (size_t i = 0; i < options->trees; i++)
-		trees[n++] = (struct abx_landlock_tree){ .fd = ABX_CONFINE_TREES + (int)i, .writes = true, .runs = true };
+		trees[n++] = (struct abx_landlock_tree){ .fd = ABX_CONFINE_TREES + (int)i, .writes = i + options->readable < options->trees,
+							  .runs = true };
 	for (size_t i = 0; options->filesystem && i < ABX_N(readable); i++)
 		add_path(trees, &n, readable[i], false);
 	for (size_t i = 0; options->filesystem && i < ABX_N(devices); i++)

@@ -32,6 +32,7 @@ static int confine(const struct abx_service *service, struct abx_err *err)
 	}
 	if (add(&fds, &n, spool_directory(), err) < 0)
 		return -1;
+	abx_roots_renewed = abx_responder_outlived;
 	return abx_cage_trees(fds, n, err);
 }
 

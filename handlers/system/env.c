@@ -1,5 +1,4 @@
 #include <string.h>
-#include <strings.h>
 
 #include "common/overrides.h"
 #include "common/request.h"
@@ -93,16 +92,10 @@ static void value_text(const json_t *value, struct abx_strbuf *out)
 
 static int check_name(const struct abx_request *req, const char *name, struct abx_err *err)
 {
-	static const char *const fixed[] = { "PATH", "HOME", "USER", "SHELL" };
-
 	if (!*name || strchr(name, '='))
 		return abx_err_set(err, ABX_E_VALUE, "vars: a name cannot be empty or hold '='");
-	for (size_t i = 0; i < ABX_N(fixed); i++)
-		if (strcasecmp(name, fixed[i]) == 0)
-			return abx_err_set(err, ABX_E_VARIABLE, "vars: '%s' cannot be set", name);
-	if (strncasecmp(name, "ABX_", 4) == 0 || abx_env_is_private(name))
-		return abx_err_set(err, ABX_E_VARIABLE, "vars: '%s' cannot be set: it is one of the server's own",
-				   name);
+	if (abx_overrides_check_name(name, err) < 0)
+		return abx_err_prefix(err, "vars");
 	return abx_rule_allows_variable(req->rule, name, err);
 }
 

@@ -56,6 +56,13 @@ ok !exists $off->{limits} && !exists $off->{params}, 'its limits and parameters 
 is $caps->{endpoints}{pty_connect}{method}, 'WS', 'the WebSocket is listed';
 is $caps->{endpoints}{pty_connect}{path}, '/pty', 'with its path';
 
+# lighttpd picks the group by the path without dots; to us they are names, and name nothing.
+for my $path ('/commands/..', '/commands/%2e%2e', '/process/..', '/pty/sessions/%2E%2E') {
+	my $answer = $server->request($path =~ /commands/ ? 'POST' : 'GET', $path);
+	is $answer->{status}, 404, "$path: 404";
+	is_deeply $answer->{json}, { error => "Not found: $path", type => 'ValueError' }, 'as of a path that is none';
+}
+
 sub check {
 	my ($body, %want) = @_;
 	my $got = $server->post('/capabilities/check', $body);

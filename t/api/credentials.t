@@ -34,6 +34,11 @@ my @cases = (
 	[400, 'two bearers', 'Authorization: Bearer tok', 'Authorization: Bearer other'],
 	[200, 'a gateway\'s token beside our bearer', 'X-Access-Token: gateway', 'Authorization: Bearer tok'],
 	[200, 'a gateway\'s bearer beside our token', 'X-Access-Token: tok', 'Authorization: Bearer gateway'],
+	[401, 'a blank inside is part of the value', 'X-Access-Token: tok tok'],
+	[401, 'a scheme does not belong here', 'X-Access-Token: Bearer tok'],
+	[200, 'a gateway\'s token with a blank beside our bearer', 'X-Access-Token: gateway token', 'Authorization: Bearer tok'],
+	[200, 'blanks around it', 'X-Access-Token: 	tok  '],
+	[400, 'many values, the last of which differs', ('X-Access-Token: tok') x 12, 'X-Access-Token: other'],
 	[401, 'X_Access_Token', 'X_Access_Token: tok'],
 	[401, 'X-Access_Token', 'X-Access_Token: tok'],
 	[401, 'X.Access.Token', 'X.Access.Token: tok'],
@@ -61,5 +66,18 @@ my $preflight = $browser->request('OPTIONS', '/commands', no_token => 1, headers
 is $preflight->{status}, 204, 'its preflight needs no token';
 like $preflight->{headers}{'access-control-allow-headers'}, qr/X-Access-Token/, 'and allows ours';
 ok !exists $browser->get('/commands', headers => { Origin => 'https://other.example' })->{headers}{'access-control-allow-origin'}, 'another origin gets no CORS headers';
+my %page = (headers => { Origin => 'https://app.example' });
+for my $case ([200, '/health'], [404, '/nowhere'], [405, '/shell'], [400, '/files/stat'], [401, '/commands']) {
+	my ($status, $path) = @$case;
+	my $answer = $browser->get($path, %page, no_token => $status == 401);
+	is $answer->{status}, $status, "$path of a listed page";
+	is $answer->{headers}{'access-control-allow-origin'}, 'https://app.example', 'which may read the answer';
+}
+my $large = AbxServer::parse_response($browser->raw("POST /shell HTTP/1.1\r\nHost: x\r\nOrigin: https://app.example\r\nContent-Length: 99999999\r\n\r\n"));
+is $large->{status}, 413, 'what the web server refuses';
+is $large->{headers}{'access-control-allow-origin'}, 'https://app.example', 'may be read, too';
+my $local = AbxServer->start;
+my $twice = "GET /commands HTTP/1.1\r\nHost: h:1\r\nOrigin: http://h:1\r\nOrigin: http://evil.example\r\nConnection: close\r\n\r\n";
+is AbxServer::parse_response($local->raw($twice))->{json}{code}, 'origin_not_allowed', 'two origins, the first of which is the server\'s own';
 
 done_testing;

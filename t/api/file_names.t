@@ -65,7 +65,7 @@ for my $name ("new\nline", "\r\n\t", 'quo"te', "apo's", 'back\\slash', '\\u0041'
 # Names that are not: the same refusal everywhere, and nothing happens.
 AbxServer::spew("$base/file", 'x');
 for my $case (["a\0b", 400, 400], ["\0", 400, 400], ['', 400, 400], ['x' x 256, 400, 400], ['x/' x 2100 . 'x', 400, 400], ['..', 403, 403], ['../', 403, 403], ['../base', 403, 403],
-	      ['/', 403, 403], ['//', 403, 403], ['/etc/passwd', 403, 403], ['x/../..', 403, 403], ['./../../etc/passwd', 403, 403], ['/proc/self/root', 403, 403]) {
+	      ['/', 403, 403], ['//', 403, 403], ['/etc/passwd', 403, 403], ['x/../..', 403, 403], ['./../../etc/passwd', 403, 403], ['/proc/self/root', 403, 403], ['/proc/self/root' . $server->base . '/x', 403, 403]) {
 	my ($path, $status) = @$case;
 	my %call = calls($path, $path);
 

@@ -215,6 +215,9 @@ subtest 'variables and languages' => sub {
 	is_deeply $server->get('/env')->{json}{variables}, { SEEN_A => '1' }, 'the policy says which are seen';
 	refused($server->post('/env', { vars => { LD_PRELOAD => 'x' } }), 403, 'variable_not_allowed', 'policy:endpoints.env_set', 'and which may be set');
 	is check_of($server, 'env_get', variable => 'SEEN_A'), undef, 'check: allowed';
+	for my $name (qw(PATH home User SHELL ABX_SERVER_TOKEN abx_x)) {
+		is check_of($server, 'env_set', variable => $name), 'variable_not_allowed', "check: $name is refused, as the call would be";
+	}
 	is check_of($server, 'env_get', variable => 'SEEN_NOT_A'), 'variable_not_allowed policy:endpoints.env_get', 'check: refused';
 	is $server->post('/code/run', { code => 'echo x', language => 'bash' })->{json}{stdout}, "x\n", 'a language';
 	refused($server->post('/code/run', { code => 'print(1)' }), 403, 'language_not_allowed', 'policy:endpoints.code_run', 'another, by default');

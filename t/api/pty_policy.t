@@ -62,7 +62,7 @@ ok $ws->expect(qr/still/), 'who is connected stays so';
 reload({ %people }, $id, 'started', 'and on again');
 reload({ %people, groups => { terminal => JSON::PP::false } }, $id, 'refused', 'all of terminal off closes the port');
 is $ws->close_code, 1001, 'and its connections';
-is $server->get('/capabilities')->{json}{groups}{terminal}, JSON::PP::false, 'the group is off';
+ok AbxServer::wait_for(sub { !$server->get('/capabilities')->{json}{groups}{terminal} }), 'the group is off';
 reload({ %people }, $id, '4004 unknown session', 'and on again, without the old sessions');
 ok AbxServer::wait_for(sub { $server->post('/pty/sessions', { shell => '/bin/sh' })->{status} == 200 }), 'new ones can be opened';
 AbxServer::spew($file, 'rubbish');
@@ -78,4 +78,9 @@ my $off = AbxServer->start(env => { ABX_SERVER_POLICY => $file });
 ok !IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => AbxWebSocket::pty_port($off)), 'off from the start: nobody listens';
 is $off->post('/pty/sessions', {})->{json}{code}, 'endpoint_disabled', 'and the endpoints are off';
 is scalar(grep { AbxServer::program_name($_) eq 'abx-ptyd' } AbxServer::children_of($off->pid)), 0, 'there is no daemon';
+for my $path ('/pty', '/pty/', '/pty?session_id=000000000000') {
+	my $ws = AbxWebSocket->connect(port => $off->port, path => $path);
+	is $ws->status, 404, "$path on the web server's port";
+	is_deeply $ws->answer->{json}, { error => 'Not found: ' . $path =~ s/\?.*//r, type => 'ValueError' }, 'is no path';
+}
 done_testing;

@@ -6,6 +6,7 @@ use FindBin;
 use lib "$FindBin::Bin/../lib";
 
 use AbxServer;
+use Socket ();
 use Test::More;
 use Time::HiRes qw(time);
 
@@ -108,20 +109,32 @@ is substr($huge, 0, 12), '{"stdout": "', 'output past 64 MiB';
 is substr($huge, 12, 64 << 20) =~ tr/x/x/, 64 << 20, 'is cut there';
 is substr($huge, 12 + (64 << 20)), '", "stderr": "", "exit_code": 0, "truncated": true}', 'marked, and the command went on to its end';
 
-# A caller who leaves takes the command along. Before an answer has begun lighttpd looks for that only where it had to wait for the request,
-# so this one comes in two parts.
-my $socket = $server->connect;
-my $marker = "$base/left";
-my $body = AbxServer::encode_json({ command => "bash -c 'echo \$\$ > $marker; sleep 300'" });
-print $socket "POST /shell HTTP/1.1\r\nHost: x\r\nX-Access-Token: a-secret-token\r\nContent-Length: ${\ length $body}\r\n\r\n";
-$socket->flush;
-Time::HiRes::sleep(0.1);
-print $socket $body;
-$socket->flush;
-ok AbxServer::wait_for(sub { (AbxServer::slurp($marker) || '') =~ /\d+\n/ }), 'a command runs';
-my ($left) = AbxServer::slurp($marker) =~ /(\d+)/;
-close $socket;
-ok AbxServer::wait_for(sub { !AbxServer::is_alive($left) }), 'and ends when its caller leaves';
+# A caller who leaves takes the command along, however the request came and however the connection ends. Before an answer has begun lighttpd looks for that only
+# where it had to wait for the request.
+for my $parts ('in one piece', 'in two pieces', 'in two pieces and slowly', 'in one piece, by one who only stops sending', 'in one piece, by one who breaks off') {
+	my $socket = $server->connect;
+	my $marker = "$base/left";
+	my $body = AbxServer::encode_json({ command => "bash -c 'echo \$\$ > $marker; sleep 300'" });
+	my $head = "POST /shell HTTP/1.1\r\nHost: x\r\nX-Access-Token: a-secret-token\r\nContent-Length: ${\ length $body}\r\n\r\n";
+
+	syswrite $socket, $parts =~ /two/ ? $head : "$head$body";
+	Time::HiRes::sleep(0.1) if $parts =~ /slowly/;
+	syswrite $socket, $body if $parts =~ /two/;
+	ok AbxServer::wait_for(sub { (AbxServer::slurp($marker) || '') =~ /\d+\n/ }), "a command runs that came $parts";
+	my ($left) = AbxServer::slurp($marker) =~ /(\d+)/;
+	unlink $marker;
+	if ($parts =~ /stops/) {
+		shutdown $socket, 1;
+	} else {
+		if ($parts =~ /breaks/) {
+			# Only a connection that was seen can be missed.
+			Time::HiRes::sleep(0.3);
+			setsockopt $socket, Socket::SOL_SOCKET(), Socket::SO_LINGER(), pack 'ii', 1, 0;
+		}
+		close $socket;
+	}
+	ok AbxServer::wait_for(sub { !AbxServer::is_alive($left) }, 20), 'and ends when its caller leaves';
+}
 
 unlike $server->log_text, qr/a-secret-token/, 'the token is not in the log';
 done_testing;

@@ -33,6 +33,11 @@ sub build_dir {
 	return abs_path($ENV{ABX_BUILDDIR} || "$ROOT/build");
 }
 
+# Whether the programs are those of a sanitizer build: they need more memory, and other descriptors, than what people get.
+sub sanitized {
+	return slurp(build_dir() . '/Makefile') =~ /^HARDEN_CFLAGS = .*-fsanitize=address/m;
+}
+
 sub bin_dir {
 	return abs_path($ENV{ABX_BIN_DIR} || build_dir());
 }

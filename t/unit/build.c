@@ -280,7 +280,6 @@ static void test_authenticate(void)
 		{ "Bearer first", NULL, NULL, "a", 0 },
 		{ "bearer second", NULL, NULL, "b", 0 },
 		{ NULL, "first", NULL, "a", 0 },
-		{ NULL, "second", "second", "b", 0 },
 		{ NULL, "first", "second", NULL, ABX_E_AMBIGUOUS_CREDENTIALS },
 		{ "Bearer first", "second", NULL, "a", 0 },
 		{ "Bearer second", "first", NULL, "b", 0 },

@@ -51,8 +51,8 @@ static const struct {
 	{ "base_dir: 5", "p.yaml:1: base_dir: must be text, not a number: put it in quotes" },
 	/* groups */
 	{ "groups: [dev_tool]", "p.yaml:1: groups: unknown group 'dev_tool': did you mean 'dev_tools'?" },
-	{ "groups: {process: 1}", "p.yaml:1: groups: must be true or false, not a number" },
-	{ "groups: {process: 'no'}", "p.yaml:1: groups: must be true or false, not text" },
+	{ "groups: {process: 1}", "p.yaml:1: groups.process: must be true or false, not a number" },
+	{ "groups: {process: 'no'}", "p.yaml:1: groups.process: must be true or false, not text" },
 	{ "groups:\n  core: false", "p.yaml:2: groups: core is always on" },
 	{ "groups: dev_tools", "p.yaml:1: groups: must be a map, not text" },
 	{ "groups: [[dev_tools]]", "p.yaml:1: groups: must be text, not a list" },
@@ -121,11 +121,11 @@ static const struct {
 	{ "audit: {file: x}", "p.yaml:1: audit.file: 'x' is not an absolute path" },
 	{ "audit: {flie: /x}", "p.yaml:1: audit: unknown key 'flie': did you mean 'file'?" },
 	{ "cage: {fileops: true}", "p.yaml:1: cage: unknown group 'fileops': did you mean 'file_ops'?" },
-	{ "cage: {file_ops: 0}", "p.yaml:1: cage: must be true or false, not a number" },
+	{ "cage: {file_ops: 0}", "p.yaml:1: cage.file_ops: must be true or false, not a number" },
 	/* YAML that is more than a policy needs */
-	{ "base_dir: &b /x", "p.yaml:1: base_dir: an anchor (&) is not supported in a policy" },
-	{ "endpoints: {shell: *b}", "p.yaml:1: endpoints.shell: an alias (*) is not supported in a policy" },
-	{ "preset: !!str full", "p.yaml:1: preset: a tag (!) is not supported in a policy" },
+	{ "base_dir: &b /x", "p.yaml:1: base_dir: an anchor (&) is not supported" },
+	{ "endpoints: {shell: *b}", "p.yaml:1: endpoints.shell: an alias (*) is not supported" },
+	{ "preset: !!str full", "p.yaml:1: preset: a tag (!) is not supported" },
 	/* templates */
 	{ "server: {verison: 1}", "p.yaml:1: server: unknown key 'verison': did you mean 'version'?" },
 	{ "name: x\nserver:\n  endpoints:\n    shel: {}", "p.yaml:4: server.endpoints.shel: unknown endpoint 'shel': did you mean 'shell'?" },

@@ -1,0 +1,3 @@
+/* A shared object that has no commands. */
+extern int nothing;
+int nothing = 1;
