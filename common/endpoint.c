@@ -52,7 +52,7 @@ void abx_endpoint_extend(const struct abx_endpoint *rows, size_t n)
 
 bool abx_endpoint_is_custom(const struct abx_endpoint *endpoint)
 {
-	return endpoint >= custom_rows && endpoint < custom_rows + n_custom;
+	return custom_rows && endpoint >= custom_rows && endpoint < custom_rows + n_custom;
 }
 
 enum abx_group abx_endpoint_home(const struct abx_endpoint *endpoint)

@@ -31,8 +31,8 @@ static int authenticate(struct abx_request *req, struct abx_err *err)
 }
 
 /*
- * What is another group's ends up here, in core, where no include file of lighttpd.conf names that group; the routes of a template's own code, in core or in the
- * group of their path.
+ * What is another group's ends up here, in core, where no include file of lighttpd.conf names that group; a route of a template's own code, in core or in the group
+ * of its path, where the web server does not know it.
  */
 static bool is_at_home(const struct abx_request *req)
 {

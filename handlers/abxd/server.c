@@ -227,7 +227,7 @@ static void report_if_ready(struct abx_server *server, int64_t *deadline)
 		abx_server_report(server, 0, text ? text : "abx: ready");
 	} else if (abx_clock_ms() >= server->start_ms + START_MS) {
 		abx_server_fail(server, EXIT_FAILURE, abx_worker_ready(server) ? "the server did not answer within 30 seconds of its start" :
-				"the worker did not say within 30 seconds of the start what it serves");
+						      "the worker did not say within 30 seconds of the start what it serves");
 	} else {
 		abx_deadline_add(deadline, server->start_ms + START_MS);
 	}

@@ -272,16 +272,14 @@ static int expand_routes_of(const struct abx_server *server, enum abx_method met
 	return 0;
 }
 
-/* They come after the conditions of all groups, since the last one that matches wins, in the file that is always included. */
-static int expand_end(const struct abx_server *server, struct abx_strbuf *out, struct abx_err *err)
+/* They stand in the file that is always included, after all groups: of conditions that match the last one wins. */
+static int expand_end(const struct abx_server *server, const char *backends, struct abx_strbuf *out, struct abx_err *err)
 {
-	abx_auto_strbuf struct abx_strbuf backends = ABX_STRBUF_INIT;
+	const struct value values[] = { { "BACKENDS", backends }, { NULL, NULL } };
 
 	for (enum abx_method method = ABX_GET; method <= ABX_DELETE && server->groups[ABX_GROUP_COMMANDS].program; method++)
 		if (expand_routes_of(server, method, out, err) < 0)
 			return -1;
-	add_backend(server, "/", ABX_GROUP_CORE, &backends);
-	const struct value values[] = { { "BACKENDS", backends.buf }, { NULL, NULL } };
 	return expand("end", values, out, err);
 }
 
@@ -360,6 +358,7 @@ static int write_main(struct abx_server *server, const char *includes, struct ab
 
 int abx_webconf_write(struct abx_server *server, struct abx_err *err)
 {
+	abx_auto_strbuf struct abx_strbuf backends = ABX_STRBUF_INIT;
 	abx_auto_strbuf struct abx_strbuf includes = ABX_STRBUF_INIT;
 	abx_auto_strbuf struct abx_strbuf end = ABX_STRBUF_INIT;
 
@@ -375,7 +374,8 @@ int abx_webconf_write(struct abx_server *server, struct abx_err *err)
 		abx_strbuf_addf(&includes, "include \"%s\"\n", name);
 	}
 	abx_strbuf_adds(&includes, "include \"lighttpd/end.conf\"\n");
-	if (includes.failed || expand_end(server, &end, err) < 0 || write_text(server, "lighttpd/end.conf", &end, err) < 0 ||
+	add_backend(server, "/", ABX_GROUP_CORE, &backends);
+	if (includes.failed || expand_end(server, backends.buf, &end, err) < 0 || write_text(server, "lighttpd/end.conf", &end, err) < 0 ||
 	    write_error_documents(server, err) < 0)
 		return -1;
 	/* With a web server that is not ours, the include files are what it takes from here. */

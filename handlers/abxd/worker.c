@@ -47,8 +47,9 @@ static void warn(struct abx_server *server, const char *why)
 	for (char *c = text.buf; c + 1 < text.buf + text.len; c++)
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = ' ';
-	abx_log(ABX_LOG_ERROR, "%.*s", (int)text.len - 1, text.buf);
 	abx_board_warn(server->board, ABX_BOARD_WORKER, text.buf);
+	abx_strbuf_truncate(&text, text.len - 1);
+	abx_log(ABX_LOG_ERROR, "%s", text.buf);
 	if (!server->reported)
 		abx_server_fail(server, EXIT_FAILURE, text.buf);
 }

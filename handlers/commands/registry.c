@@ -17,9 +17,9 @@ static struct {
 /* Who looks for commands, in this order. */
 static int (*const loaders[])(const struct abx_service *service, struct abx_err *err) = {
 	command_load_builtins,
+	command_load_python,
 	command_load_manifests,
 	command_load_natives,
-	command_load_python,
 };
 
 size_t command_count(void)

@@ -132,6 +132,20 @@ $server = FakeWorker->start(table => { commands => [map({ FakeWorker::command($_
 }
 is $server->stop, 0, 'the server stops';
 
+# ---- with other commands, and confinement
+
+$server = FakeWorker->start(table => { commands => [FakeWorker::command('echo')] },
+	env => { ABX_SERVER_POLICY => '{"endpoints": {"commands_run": {"confine": {"network": false}}}}' });
+is $server->run('echo')->{status}, 403, 'where the policy confines what commands start, one that starts nothing is refused';
+is $server->stop, 0, 'the server stops';
+{
+	my $broken = FakeWorker->prepare(table => { commands => [FakeWorker::command('twice')] });
+	AbxServer::spew("$broken->{commands}/twice.json", '{"name": "twice", "exec": ["/bin/true"]}');
+	my ($status, $out, $err) = $broken->run_abxd('--foreground', '--port', '0');
+	is $status, 78, 'no start: a manifest has the name of a command of the code';
+	like $err, qr/the command 'twice' is defined twice/, 'says why';
+}
+
 # ---- as many as there may be
 
 $server = FakeWorker->start(table => { commands => [map { FakeWorker::command($_) } qw(echo hang)] });

@@ -118,6 +118,13 @@ my $first = $server->worker;
 	ok !AbxServer::is_alive($pid), 'and what that had started';
 }
 
+$server = FakeWorker->start(tell => { stubborn => '' });
+{
+	my $worker = $server->worker;
+	is $server->stop, 0, 'the server stops though the worker does not mind being told';
+	ok !AbxServer::is_alive($worker), 'and ends it';
+}
+
 # ---- the layers of the policy
 
 $server = FakeWorker->prepare(table => { commands => [FakeWorker::command('echo')], groups => { browser => $yes, process => $no, system => $no, dev_tools => $yes } },

@@ -82,6 +82,7 @@ is heard($server->get("/odd\$(a)+*.b'c"))->{id}, "GET /odd\$(a)+*.b'c", 'charact
 is $server->get('/files/list?path=.')->{status}, 200, 'a built-in literal beats a parameter';
 is $server->get('/files/list/?path=.')->{status}, 200, 'with a slash behind it as well';
 is $server->get('/files/search')->{status}, 405, 'whatever its method';
+is $server->get('/files/%6cist?path=.')->{json}{error}, 'Not found: /files/%6cist', 'an encoded literal is neither';
 is $server->get('/hello/a%2Fb')->{status}, 404, 'a slash in a parameter';
 is $server->get('/hello/')->{status}, 404, 'an empty parameter';
 is $server->get('/nowhere')->{json}{error}, 'Not found: /nowhere', 'another path';

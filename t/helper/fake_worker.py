@@ -6,6 +6,8 @@ directory $FAKE_DIR lie table.json (the table), and files by which a test tells 
   again.json  the table of every worker but the first     launch.json  members of the launch document to replace
   broken      a worker that is started again ends with this text on standard error
   deaf        take no calls
+  stubborn    do not mind SIGTERM
+  drop        lose the next call before it is taken: by closing it, or (the text is "die") by dying
 Each worker appends its pid to `workers` there, and what happened to calls goes to `events`.
 """
 import array
@@ -181,6 +183,8 @@ def serve(calls):
 
 
 def work(calls, control, table):
+    if read('stubborn') is not None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     note('workers', str(os.getpid()))
     lines = control.makefile()
     try:
