@@ -114,7 +114,12 @@ subtest 'a crash' => sub {
 subtest 'the end' => sub {
 	my $file = $server->dir . '/never';
 
+	my $pid = $server->responder('commands');
 	is call('hang', { until => $file })->{status}, 500, 'a thread is left behind';
+	kill 'HUP', $server->pid;
+	# Sooner than abxd would end one that does not drain.
+	ok AbxServer::wait_for(sub { !AbxServer::is_alive($pid) }, 40), 'and does not hold a responder that is replaced';
+	is call('hang', { until => $file })->{status}, 500, 'another one';
 	is $server->stop, 0, 'and does not hold the end';
 };
 
