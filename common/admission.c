@@ -1,4 +1,5 @@
-/* The gate's counters: how often, and how many at a time. */
+#include "common/admission.h"
+
 #include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -15,45 +16,61 @@ static pid_t self(void)
 	return pid;
 }
 
-static int refuse_rate(struct abx_request *req, int64_t wait_ms, struct abx_err *err)
+int abx_admission_begin(struct abx_rates *rates, const struct abx_policy *policy, const struct abx_rule *rule, const char *endpoint,
+			const struct abx_identity *identity, struct abx_admission *ret_admission, struct abx_err *err)
 {
-	long long seconds = (wait_ms + 999) / 1000;
-	char rate[ABX_RATE_TEXT], header[24];
+	const struct abx_rate_limits limits = { rule->rate.count, rule->rate.window_ms, rule->max_concurrent };
+	char rate[ABX_RATE_TEXT];
+	int32_t slot;
 
-	abx_rate_text(&req->rule->rate, rate);
-	snprintf(header, sizeof(header), "%lld", seconds);
-	abx_response_header(&req->res, "Retry-After", header);
-	return abx_err_rule(err, ABX_E_RATE, req->rule->values_rule, "Endpoint '%s' takes no more than %s calls; try again in %lld s",
-			    req->endpoint->id, rate, seconds);
+	*ret_admission = (struct abx_admission){ .slot = -1 };
+	if (!rule->slots)
+		return 0;
+	/* Where nobody is asked who he is, all share one slot. */
+	slot = rule->slots[identity ? identity - policy->identities : 0];
+	switch (abx_rates_enter(rates, slot, &limits, self(), &ret_admission->wait_ms)) {
+	case ABX_RATE_PASSED:
+		break;
+	case ABX_RATE_TOO_OFTEN:
+		abx_rate_text(&rule->rate, rate);
+		return abx_err_rule(err, ABX_E_RATE, rule->values_rule, "Endpoint '%s' takes no more than %s calls; try again in %lld s", endpoint,
+				    rate, abx_admission_seconds(ret_admission));
+	case ABX_RATE_TOO_MANY:
+		return abx_err_rule(err, ABX_E_CONCURRENCY, rule->values_rule, "Endpoint '%s' runs no more than %lld calls at a time", endpoint,
+				    (long long)rule->max_concurrent);
+	}
+	if (rule->max_concurrent)
+		ret_admission->slot = slot;
+	return 0;
+}
+
+void abx_admission_end(struct abx_rates *rates, int32_t slot)
+{
+	if (slot >= 0)
+		abx_rates_leave(rates, slot, self());
 }
 
 int abx_gate_admit(struct abx_request *req, struct abx_err *err)
 {
-	const struct abx_rule *rule = req->rule;
-	const struct abx_rate_limits limits = { rule->rate.count, rule->rate.window_ms, rule->max_concurrent };
-	int64_t wait_ms;
-	int32_t slot;
+	struct abx_admission admission;
+	char header[24];
 
-	if (!rule->slots)
+	if (!req->rule->slots)
 		return 0;
-	/* Where nobody is asked who he is, all share one slot. */
-	slot = rule->slots[req->identity ? req->identity - req->service->policy->identities : 0];
-	switch (abx_rates_enter(&req->service->board->rates, slot, &limits, self(), &wait_ms)) {
-	case ABX_RATE_PASSED:
-		break;
-	case ABX_RATE_TOO_OFTEN:
-		return refuse_rate(req, wait_ms, err);
-	case ABX_RATE_TOO_MANY:
-		return abx_err_rule(err, ABX_E_CONCURRENCY, rule->values_rule, "Endpoint '%s' runs no more than %lld calls at a time",
-				    req->endpoint->id, (long long)rule->max_concurrent);
+	if (abx_admission_begin(&req->service->board->rates, req->service->policy, req->rule, req->endpoint->id, req->identity, &admission, err) < 0) {
+		if (err->kind == ABX_E_RATE) {
+			snprintf(header, sizeof(header), "%lld", abx_admission_seconds(&admission));
+			abx_response_header(&req->res, "Retry-After", header);
+		}
+		return -1;
 	}
-	if (rule->max_concurrent)
-		req->held[req->n_held++] = slot;
+	if (admission.slot >= 0)
+		req->held[req->n_held++] = admission.slot;
 	return 0;
 }
 
 void abx_gate_leave(struct abx_request *req)
 {
 	while (req->n_held > 0)
-		abx_rates_leave(&req->service->board->rates, req->held[--req->n_held], self());
+		abx_admission_end(&req->service->board->rates, req->held[--req->n_held]);
 }

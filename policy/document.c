@@ -126,7 +126,7 @@ static struct abx_entry *add_custom(struct abx_document *document, const char *i
 	return grown->id ? grown : NULL;
 }
 
-/* Keys that can do nothing there are told; keys that would be believed to do something, and do not, are refused. */
+/* Keys that can do nothing there are told. */
 static int check_keys(struct abx_reader *r, const struct abx_entry *entry, const struct abx_endpoint *endpoint, struct abx_err *err)
 {
 	for (unsigned key = 1; key < ABX_KEY__END; key <<= 1) {
@@ -143,9 +143,6 @@ static int check_keys(struct abx_reader *r, const struct abx_entry *entry, const
 			break;
 		case ABX_KEY_LATER:
 			result = abx_reader_warn(r, line, err, "has no effect yet: the endpoint is not implemented and refuses every call");
-			break;
-		case ABX_KEY_UNFINISHED:
-			result = abx_complain(r, line, err, "is not implemented yet for this endpoint");
 			break;
 		}
 		if (result < 0)

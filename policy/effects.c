@@ -34,25 +34,13 @@ static const struct {
 	{ ABX_KEY_COMMANDS | ABX_KEY_CONFINE, "process_start" },
 	{ ABX_KEY_CONFINE | ABX_KEY_LANGUAGES | ABX_KEY_PATHS, "code_run" },
 	{ ABX_KEY_CONFINE, "commands_run" },
+	{ ABX_KEY_CONFINE, "pty_create" },
 	{ ABX_KEY_EXTENSIONS | ABX_KEY_OVERWRITE, "upload" },
 	{ ABX_KEY_EXTENSIONS | ABX_KEY_OVERWRITE, "upload_stream" },
 	{ ABX_KEY_VARIABLES, "env_get" },
 	{ ABX_KEY_VARIABLES, "env_set" },
 	{ ABX_KEY_URLS, "browser_navigate" },
 	{ ABX_KEY_MAX_DURATION, "files_watch" },
-};
-
-/*
- * Keys that nothing enforces yet: a document that uses one is refused, because its owner would believe that it holds. Whoever builds what enforces a key
- * takes its line away. An endpoint that is not implemented at all (ABX_EP_PLANNED) refuses every call, so there a key cannot hold less than it says.
- */
-static const struct {
-	unsigned keys;
-	const char *endpoint; /* NULL: all */
-} unfinished[] = {
-	{ ABX_KEY_CONFINE, "pty_create" },
-	{ ABX_KEY_URLS, NULL },
-	{ ABX_KEY_RATE | ABX_KEY_CONCURRENT, "pty_connect" },
 };
 
 /* Keys that the gate sees to, whatever the endpoint does. */
@@ -100,10 +88,8 @@ enum abx_key_effect abx_key_effect(const struct abx_endpoint *endpoint, enum abx
 {
 	if (!(working_keys(endpoint) & key))
 		return ABX_KEY_IDLE;
+	/* It refuses every call, so a key cannot hold less than it says. */
 	if ((endpoint->flags & ABX_EP_PLANNED) && !(key & GATE_KEYS))
 		return ABX_KEY_LATER;
-	for (size_t i = 0; i < ABX_N(unfinished); i++)
-		if ((unfinished[i].keys & key) && (!unfinished[i].endpoint || strcmp(unfinished[i].endpoint, endpoint->id) == 0))
-			return ABX_KEY_UNFINISHED;
 	return ABX_KEY_WORKS;
 }

@@ -144,6 +144,7 @@ bool abx_ptyd_died(struct abx_server *server, pid_t pid, int code, int status)
 	abx_describe_death(code, status, how, sizeof(how));
 	abx_log(expected ? ABX_LOG_DEBUG : ABX_LOG_ERROR, PROGRAM " (pid %d) %s", (int)pid, how);
 	abx_groups_end_leftovers(server, pid);
+	abx_rates_forget(&server->board->rates, pid);
 	close(abx_steal_fd(&ptyd->control_fd));
 	ptyd->pid = 0;
 	if (server->stop_step == 0 && ptyd->listen_fd >= 0)

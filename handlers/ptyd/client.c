@@ -8,8 +8,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/admission.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/spawn_internal.h"
 #include "handlers/ptyd/frame.h"
 
 /* Output in one message. */
@@ -241,25 +243,26 @@ static void client_gone(struct ws *ws)
 		link = &(*link)->other;
 	*link = client->other;
 	n_clients--;
+	abx_admission_end(&abx_spawn_door.board->rates, client->slot);
 	abx_strbuf_release(&client->message);
 	abx_strbuf_release(&client->errors);
 	abx_strbuf_release(&client->prelude);
 	free(client);
 }
 
-void pty_client_adopt(int fd, const char *key, struct pty_session *session, int close_code, const char *reason)
+void pty_client_adopt(int fd, const char *key, int32_t slot, struct pty_session *session, int close_code, const char *reason)
 {
 	static const struct ws_events events = { client_piece, client_writable, client_gone, client_closing };
 	struct pty_client *client = calloc(1, sizeof(*client));
 
-	if (!client) {
+	if (!client)
 		close(fd);
-		return;
-	}
-	if (ws_open(&client->ws, fd, key, PTY_MESSAGE_MAX, &events) < 0) {
+	if (!client || ws_open(&client->ws, fd, key, PTY_MESSAGE_MAX, &events) < 0) {
+		abx_admission_end(&abx_spawn_door.board->rates, slot);
 		free(client);
 		return;
 	}
+	client->slot = slot;
 	client->message = (struct abx_strbuf)ABX_STRBUF_INIT_MAX(PTY_MESSAGE_MAX + 1);
 	client->prelude = (struct abx_strbuf)ABX_STRBUF_INIT;
 	client->errors = (struct abx_strbuf)ABX_STRBUF_INIT_MAX(PTY_MESSAGE_MAX);

@@ -36,6 +36,7 @@ struct pty_client {
 	struct pty_client *other; /* of all */
 	struct pty_session *session; /* NULL: it is being closed */
 	uint64_t pos;   /* how far it has got the output */
+	int32_t slot;   /* of the board, in which it counts as running; -1: in none */
 	struct abx_strbuf prelude; /* output that comes first */
 	bool greeted;   /* it was told that the session has started */
 	bool throttled; /* nothing is read from it for now */
@@ -47,9 +48,9 @@ struct pty_client {
 
 /*
  * Complete the handshake of a connection whose head was read and found good, with its Sec-WebSocket-Key. The client joins `session`; or, with a
- * code, it is closed at once. Takes `fd` over.
+ * code, it is closed at once. Takes `fd` over, and `slot` (abx_admission_end, once it has gone).
  */
-void pty_client_adopt(int fd, const char *key, struct pty_session *session, int close_code, const char *reason);
+void pty_client_adopt(int fd, const char *key, int32_t slot, struct pty_session *session, int close_code, const char *reason);
 
 /* Whether there is room for one more. */
 bool pty_clients_have_room(void);

@@ -12,11 +12,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/admission.h"
 #include "common/board.h"
 #include "common/clock.h"
 #include "common/ids.h"
 #include "common/log.h"
 #include "common/origin.h"
+#include "common/spawn_internal.h"
 #include "common/uri.h"
 #include "handlers/ptyd/client.h"
 #include "handlers/ptyd/head.h"
@@ -38,6 +40,7 @@ struct verdict {
 	const char *reason; /* of a close */
 	struct pty_session *session;
 	const struct abx_identity *identity;
+	struct abx_admission admission;
 	struct abx_err err; /* of a status that is no 101 */
 };
 
@@ -81,7 +84,13 @@ static const struct abx_identity *authenticate(struct pty_head *head, const stru
 	return abx_policy_authenticate(policy, &creds, err);
 }
 
-/* The WebSocket is opened, also to be closed with a code: a page cannot see why a handshake failed. */
+static int refuse(struct verdict *verdict, int status)
+{
+	verdict->status = status ? status : abx_err_status(&verdict->err);
+	return -1;
+}
+
+/* The WebSocket is opened, also to be closed with a code: a page cannot see why a handshake failed. One that comes too often is spared the work. */
 static void judge_caller(struct pty_head *head, const struct abx_query *query, struct verdict *verdict)
 {
 	const struct abx_rule *rule = abx_policy_rule(policy, abx_endpoint_find("pty_connect"));
@@ -100,6 +109,10 @@ static void judge_caller(struct pty_head *head, const struct abx_query *query, s
 		verdict->reason = rule->enabled ? "missing_scope" : "endpoint_disabled";
 		return;
 	}
+	if (abx_admission_begin(&abx_spawn_door.board->rates, policy, rule, "pty_connect", verdict->identity, &verdict->admission, &verdict->err) < 0) {
+		refuse(verdict, 0);
+		return;
+	}
 	verdict->session = id ? pty_session_find(id->value) : NULL;
 	if (!verdict->session) {
 		verdict->close_code = PTY_CLOSE_NO_SESSION;
@@ -110,12 +123,6 @@ static void judge_caller(struct pty_head *head, const struct abx_query *query, s
 static bool is_our_path(const char *path)
 {
 	return strcmp(path, "/pty") == 0 || strcmp(path, "/pty/") == 0;
-}
-
-static int refuse(struct verdict *verdict, int status)
-{
-	verdict->status = status ? status : abx_err_status(&verdict->err);
-	return -1;
 }
 
 /* What can be wrong with a request before it is a WebSocket. */
@@ -181,6 +188,8 @@ static void answer(int fd, const struct verdict *verdict)
 	abx_strbuf_addf(&text, "HTTP/1.1 %d %s\r\nContent-Type: " ABX_RESPONSE_JSON "\r\nContent-Length: %zu\r\n"
 			"Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n",
 			verdict->status, abx_status_reason(verdict->status), body.len);
+	if (verdict->admission.wait_ms)
+		abx_strbuf_addf(&text, "Retry-After: %lld\r\n", abx_admission_seconds(&verdict->admission));
 	if (verdict->status == 405)
 		abx_strbuf_adds(&text, "Allow: GET\r\n");
 	if (verdict->status == 426)
@@ -213,7 +222,7 @@ static void log_verdict(int fd, const struct verdict *verdict)
 /* The head is there: `len` bytes of it, which are still to be taken off the socket. */
 static void serve(struct caller *caller, char *text, size_t len)
 {
-	struct verdict verdict = { .err = ABX_ERR_INIT };
+	struct verdict verdict = { .admission = { .slot = -1 }, .err = ABX_ERR_INIT };
 	struct pty_head head = { .credentials = ABX_CREDENTIAL_TEXT_INIT };
 	int fd = caller->source.fd, one = 1;
 
@@ -232,7 +241,7 @@ static void serve(struct caller *caller, char *text, size_t len)
 		pty_loop_change(&caller->source, 0);
 		caller->source.fd = -1;
 		caller_free(caller);
-		pty_client_adopt(fd, head.key, verdict.session, verdict.close_code, verdict.reason);
+		pty_client_adopt(fd, head.key, verdict.admission.slot, verdict.session, verdict.close_code, verdict.reason);
 	} else {
 		answer(fd, &verdict);
 		caller_free(caller);

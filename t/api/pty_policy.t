@@ -60,6 +60,32 @@ reload({ %people, endpoints => { pty_connect => { enabled => JSON::PP::false } }
 $ws->type("echo st\"\"ill\n");
 ok $ws->expect(qr/still/), 'who is connected stays so';
 reload({ %people }, $id, 'started', 'and on again');
+
+# How often, and how many at a time: the gate's counters. A refused call is an HTTP answer.
+{
+	my $connect = sub { return AbxWebSocket->connect(port => $port, path => "/pty?session_id=$id&token=ci-token") };
+	my $limit = sub {
+		policy({ %people, endpoints => { pty_connect => { limits => { @_ } } } });
+		kill 'HUP', $server->pid;
+	};
+	my @held;
+
+	# Those who came before it was in force do not count.
+	$limit->(max_concurrent => 2);
+	ok AbxServer::wait_for(sub { push @held, $connect->(); $held[-1]->status == 429 }), 'not too many at a time';
+	like $held[-1]->answer->{content}, qr/"type": "ResourceError", "code": "rate_limited"/, 'which is told';
+	@held = ();
+	for my $name ('one', 'a second') {
+		ok AbxServer::wait_for(sub { push @held, $connect->(); $held[-1]->status == 101 }), $name;
+	}
+	is $connect->()->status, 429, 'but no third';
+	pop @held;
+	ok AbxServer::wait_for(sub { push @held, $connect->(); $held[-1]->status == 101 }), 'before one has gone';
+	$limit->(rate => '1/h');
+	ok AbxServer::wait_for(sub { push @held, $connect->(); $held[-1]->answer && $held[-1]->answer->{content} =~ /RateLimitError/ }), 'one an hour';
+	like $held[-1]->answer->{headers}{'retry-after'}, qr/\A[1-9]\d*\z/, 'and when there is another';
+}
+reload({ %people }, $id, 'started', 'without them');
 reload({ %people, groups => { terminal => JSON::PP::false } }, $id, 'refused', 'all of terminal off closes the port');
 is $ws->close_code, 1001, 'and its connections';
 ok AbxServer::wait_for(sub { !$server->get('/capabilities')->{json}{groups}{terminal} }), 'the group is off';

@@ -94,8 +94,6 @@ static const struct {
 	  "p.yaml:1: endpoints.browser_navigate.url_allow: 'example.org' is not a URL glob: write scheme://host/path" },
 	{ "endpoints: {browser_navigate: {url_allow: ['ftp://x/']}}",
 	  "p.yaml:1: endpoints.browser_navigate.url_allow: 'ftp://x/' can match neither http:// nor https://" },
-	/* what nothing enforces yet */
-	{ "endpoints:\n  pty_connect: {limits: {rate: 5/s}}", "p.yaml:2: endpoints.pty_connect.limits.rate: is not implemented yet for this endpoint" },
 	/* identities */
 	{ "identities: {}", "p.yaml:1: identities: must be a list, not a map" },
 	{ "identities: [ci]", "p.yaml:1: identities[0]: must be a map, not text" },
