@@ -34,6 +34,7 @@ static const struct {
 	{ ABX_KEY_COMMANDS | ABX_KEY_CONFINE, "process_start" },
 	{ ABX_KEY_CONFINE | ABX_KEY_LANGUAGES | ABX_KEY_PATHS, "code_run" },
 	{ ABX_KEY_CONFINE, "commands_run" },
+	{ ABX_KEY_CONFINE, "pty_create" },
 	{ ABX_KEY_EXTENSIONS | ABX_KEY_OVERWRITE, "upload" },
 	{ ABX_KEY_EXTENSIONS | ABX_KEY_OVERWRITE, "upload_stream" },
 	{ ABX_KEY_VARIABLES, "env_get" },
@@ -50,7 +51,6 @@ static const struct {
 	unsigned keys;
 	const char *endpoint; /* NULL: all */
 } unfinished[] = {
-	{ ABX_KEY_CONFINE, "pty_create" },
 	{ ABX_KEY_URLS, NULL },
 	{ ABX_KEY_RATE | ABX_KEY_CONCURRENT, "pty_connect" },
 };

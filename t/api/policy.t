@@ -25,7 +25,7 @@ sub fails_with {
 
 fails_with("endpoints:\n  shel: {}\n", qr{\Aabxd: \S+/p\.yaml:2: endpoints\.shel: unknown endpoint 'shel': did you mean 'shell'\?\n\z}, 'unknown endpoint');
 fails_with("groups: {core: false}\n", qr/core is always on/, 'core off');
-fails_with("endpoints:\n  pty_create:\n    confine: {network: false}\n", qr/:3: endpoints\.pty_create\.confine: is not implemented yet/, 'what nothing enforces');
+fails_with("endpoints:\n  pty_connect:\n    limits: {rate: 1/s}\n", qr/:3: endpoints\.pty_connect\.limits\.rate: is not implemented yet/, 'what nothing enforces');
 fails_with("identities:\n  - {id: ci, token_env: NO_SUCH_TOKEN}\n", qr/:2: identities\[0\]: token_env: the variable NO_SUCH_TOKEN is not set/, 'no token');
 fails_with('', qr/\Aabxd: ABX_SERVER_POLICY:1: unknown key 'enpoints': did you mean 'endpoints'\?/, 'the document itself', ABX_SERVER_POLICY => '{"enpoints": {}}');
 fails_with('', qr{\Aabxd: /nonexistent/p\.yaml: cannot be read}, 'no such file', ABX_SERVER_POLICY => '/nonexistent/p.yaml');
