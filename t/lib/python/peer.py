@@ -20,7 +20,12 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.a
 PACKAGE = os.path.join(ROOT, "packaging", "python")
 PATIENCE = 30
 
-STAND_IN = """#!%s
+# A shell looks at the signals first: Python itself ignores some.
+STAND_IN = """#!/bin/sh
+SIGNALS=$(grep -E "Sig(Blk|Ign)" /proc/$$/status) exec %s %s "$@"
+"""
+
+STAND_IN_PYTHON = """
 import array, json, os, socket, sys
 fd = int(sys.argv[sys.argv.index("--code") + 1])
 launch = json.loads(os.read(fd, 1 << 20))
@@ -28,14 +33,14 @@ test = socket.socket(socket.AF_UNIX)
 test.connect(os.environ["PEER_SOCKET"])
 fds = array.array("i", launch["calls"] + [launch["control"]])
 about = {"argv": sys.argv, "pid": os.getpid(), "ppid": os.getppid(), "launch": launch, "token": os.environ.get("ABX_SERVER_TOKEN"),
-         "host": os.environ.get("ABX_SERVER_HOST"), "blocked": [line for line in open("/proc/self/status") if line.startswith(("SigBlk", "SigIgn"))]}
+         "host": os.environ.get("ABX_SERVER_HOST"), "signals": os.environ["SIGNALS"].splitlines()}
 data = json.dumps(about).encode()
 test.sendmsg([len(data).to_bytes(4, "little") + data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
 for fd in fds:
     os.close(fd)
 pid, status = os.waitpid(launch["pid"], 0)
 test.sendall(json.dumps({"status": status}).encode())
-""" % sys.executable
+"""
 
 
 class Call:
@@ -105,7 +110,9 @@ class Peer:
         os.mkdir(os.path.join(self.dir, "bin"))
         stand_in = os.path.join(self.dir, "bin", "abxd")
         with open(stand_in, "w") as file:
-            file.write(STAND_IN)
+            file.write(STAND_IN % (sys.executable, stand_in + ".py"))
+        with open(stand_in + ".py", "w") as file:
+            file.write(STAND_IN_PYTHON)
         os.chmod(stand_in, 0o755)
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(os.path.join(self.dir, "peer"))

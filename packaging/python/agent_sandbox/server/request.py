@@ -10,8 +10,8 @@ class Headers(Mapping):
         self._values = {}
         for name, value in pairs:
             key = name.lower()
-            known = self._values.get(key)
-            self._values[key] = (name, value if known is None else known[1] + ", " + value)
+            first, known = self._values.get(key, (name, None))
+            self._values[key] = (first, value if known is None else known + ", " + value)
 
     def __getitem__(self, name):
         return self._values[name.lower()][1]
