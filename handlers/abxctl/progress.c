@@ -38,11 +38,12 @@ static void print_time_left(double seconds)
 
 static void print_bar(int64_t done, int64_t total)
 {
-	struct winsize size = { .ws_col = 80 };
+	struct winsize size = { .ws_col = 0 };
 	char bar[BAR_MAX + 1];
 
 	ioctl(STDERR_FILENO, TIOCGWINSZ, &size);
-	int width = size.ws_col - WORDS < BAR_MAX ? size.ws_col - WORDS : BAR_MAX;
+	int columns = size.ws_col > 0 ? size.ws_col : 80;
+	int width = columns - WORDS < BAR_MAX ? columns - WORDS : BAR_MAX;
 	fprintf(stderr, "%3d%% ", (int)(done * 100.0 / (double)total));
 	if (width < 5)
 		return;
