@@ -71,6 +71,8 @@ def fail(how: str):
             def __str__(self):
                 raise RuntimeError
         raise Mean
+    if how == "long":
+        raise ValueError("\\ud800" + "x" * 2000000)
     raise ValueError("no " + how)
 
 gate = threading.Barrier(40)
@@ -160,6 +162,8 @@ equal(peer.command("odd", {"what": "text"}), ("R", "Grüße \U0001f600"), "text"
 for how, kind, message in (("key", "KeyError", "'k'"), ("empty", "ZeroDivisionError", "ZeroDivisionError"), ("exit", "SystemExit", "3"),
                            ("interrupt", "KeyboardInterrupt", "KeyboardInterrupt"), ("mean", "Mean", "Mean"), ("way", "ValueError", "no way")):
     equal(peer.command("fail", {"how": how}), ("F", {"status": 500, "error": message, "type": kind}), "raises " + kind)
+kind, failure = peer.command("fail", {"how": "long"})
+equal((failure["error"][:2], len(failure["error"]) < 70000), ("\ufffdx", True), "a message of two million characters")
 equal(peer.command("fail", {"how": "circle"})[1]["type"], "ValueError", "a result that contains itself")
 equal(peer.command("fail", {"how": "deep"})[1]["type"], "RecursionError", "endless recursion")
 equal(peer.command("afail"), ("F", {"status": 500, "error": "async", "type": "LookupError"}), "an async function raises")

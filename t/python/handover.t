@@ -48,7 +48,7 @@ if __name__ == "__main__":
 '''
 
 TOKEN = "very-secret-token"
-ENV = {"ABX_SERVER_TOKEN": TOKEN, "CI_TOKEN": "ci-secret", "PLAIN": "stays", "ABX_LOG_LEVEL": "debug"}
+ENV = {"ABX_SERVER_TOKEN": TOKEN, "CI_TOKEN": "ci-secret", "OTHER_TOKEN": "other-secret", "PLAIN": "stays", "ABX_LOG_LEVEL": "debug"}
 with Peer(CODE, env=ENV, accept=False, argv=["commands.py", "one", "two"], python=["-u"], files=[("template.yaml", "server: {}\n")]) as peer:
     argv = peer.about["argv"]
     equal(argv[1:4] + argv[4:5], ["--foreground", "--port", "4711", "--code"], "abxd's arguments")
@@ -69,7 +69,11 @@ with Peer(CODE, env=ENV, accept=False, argv=["commands.py", "one", "two"], pytho
     equal(peer.out_text(), "code runs\n", "the code has run once")
 
     peer.accept(["CI_TOKEN"])
+    peer.control.sendall(b'{"accept":true,"secrets":["OTHER_TOKEN"],"inv')
+    peer.control.sendall(b'ocation":"abc"}\n')
+    ok(wait_for(lambda: "INVOCATION_ID=abc\n" in peer.command("environment")[1][2]), "the mark that children inherit")
     names, proc, child = peer.command("environment")[1]
+    ok("OTHER_TOKEN" not in names and "other-secret" not in proc + child, "a policy that was read again names another token")
     ok("PLAIN" in names and "PLAIN=stays" in proc and "PLAIN=stays" in child, "other variables stay")
     ok(not [name for name in names if name.startswith("ABX_") or name == "CI_TOKEN"], "os.environ is clean")
     ok(TOKEN not in proc and "ci-secret" not in proc and "ABX_" not in proc, "so is what /proc shows")

@@ -7,7 +7,9 @@ import traceback
 
 from . import frames, loop
 from .request import Request
-from .responses import SSEResponse, ServerResponse, to_json
+from .responses import SSEResponse, ServerResponse, clean_text, to_json
+
+MESSAGE_MAX = 65536
 
 
 def say(text):
@@ -21,10 +23,13 @@ def say(text):
 
 
 def _message(error):
+    """The text of an exception, in a length that a caller can use."""
     try:
-        text = str(error)
+        text = clean_text(error)
     except Exception:
         text = ""
+    if len(text) > MESSAGE_MAX:
+        text = text[:MESSAGE_MAX] + "…"
     return text or type(error).__name__
 
 

@@ -6,6 +6,7 @@ import threading
 from dataclasses import dataclass
 from typing import Any, Callable, Optional
 
+from .responses import clean_text
 from .types import STRING, coerce, type_name, type_of_annotation
 
 _MISSING = inspect.Parameter.empty
@@ -28,7 +29,7 @@ class CommandArg:
 
 def first_line(text):
     """What a docstring says in its first line."""
-    return inspect.cleandoc(text).partition("\n")[0].strip() if text else ""
+    return clean_text(inspect.cleandoc(text).partition("\n")[0].strip()) if text else ""
 
 
 def scopes_of(scopes):
@@ -42,8 +43,10 @@ def scopes_of(scopes):
 
 def _is_plain(value, depth=0):
     """True for what every JSON parser reads back as the same value, which a default has to be to be shown."""
-    if value is None or isinstance(value, (str, bool)):
+    if value is None or isinstance(value, bool):
         return True
+    if isinstance(value, str):
+        return clean_text(value) == value
     if isinstance(value, int):
         return -_INTEGER_MAX <= value < _INTEGER_MAX
     if isinstance(value, float):
@@ -88,7 +91,7 @@ class Command:
         _check_timeout(timeout)
         self.name = name
         self.function = function
-        self.description = first_line(function.__doc__) if description is None else str(description)
+        self.description = first_line(function.__doc__) if description is None else clean_text(description)
         self.hidden = bool(hidden)
         self.scopes = scopes_of(scopes)
         self.timeout = timeout
@@ -132,7 +135,7 @@ class Command:
             required = arg.required
             if required is None:
                 required = arg.default is None and (own is None or own.required)
-            shown.append(CommandArg(arg.name, arg.type, bool(required), arg.default, str(arg.description)))
+            shown.append(CommandArg(arg.name, arg.type, bool(required), arg.default, clean_text(arg.description)))
         self._arguments.update((arg.name, arg) for arg in shown)
         return shown
 

@@ -5,8 +5,14 @@ import re
 
 JSON_TYPE = "application/json; charset=utf-8"
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+\Z")
 _VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*\Z")
+
+
+def clean_text(text):
+    """A text without halves of characters, which JSON can write but hardly anybody reads."""
+    return _SURROGATE.sub("\ufffd", str(text))
 
 
 def _with_text_keys(value):
@@ -32,7 +38,7 @@ def header_pairs(headers):
     """Headers as a list of pairs, checked: no line break gets into the head of an answer."""
     pairs = []
     for name, value in headers.items() if hasattr(headers, "items") else headers or ():
-        name, value = str(name), str(value)
+        name, value = str(name), clean_text(value)
         if not _TOKEN.match(name) or not _VALUE.match(value):
             raise ValueError("%r: %r is no header" % (name, value))
         pairs.append([name, value])

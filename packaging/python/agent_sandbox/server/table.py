@@ -5,6 +5,7 @@ import re
 import threading
 
 from .registry import first_line, scopes_of
+from .responses import clean_text
 
 METHODS = ("GET", "POST", "DELETE")
 
@@ -69,7 +70,7 @@ class Route:
         self.group = _group(group)
         self.auth_required = bool(auth_required)
         self.streaming = bool(streaming)
-        self.summary = first_line(handler.__doc__) if summary is None else str(summary)
+        self.summary = first_line(handler.__doc__) if summary is None else clean_text(summary)
         self.scopes = scopes_of(scopes)
 
     def describe(self):

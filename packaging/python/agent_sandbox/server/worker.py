@@ -47,12 +47,9 @@ class Worker:
         os.register_at_fork(after_in_child=self._leave_to_parent)
         _settle()
         try:
-            accepted = self._introduce(table_text)
-            if accepted:
-                self._remove_secrets(accepted.get("secrets") or ())
-                self._start_thread()
-                while self._control.recv(4096):
-                    pass
+            self._control.sendall(table_text.encode("ascii") + b"\n")
+            for line in self._lines():
+                self._listen(json.loads(line))
         except OSError:
             pass
         finally:
@@ -62,23 +59,26 @@ class Worker:
             timer.start()
         sys.exit(0)
 
-    def _introduce(self, table_text):
-        """Tell abxd what there is. What it answers, or None when it has gone."""
-        self._control.sendall(table_text.encode("ascii") + b"\n")
-        line = b""
-        while not line.endswith(b"\n"):
+    def _lines(self):
+        """What abxd says, until it has gone."""
+        rest = b""
+        while True:
             piece = self._control.recv(4096)
             if not piece:
-                return None
-            line += piece
-        answer = json.loads(line.partition(b"\n")[0])
-        return answer if answer.get("accept") else None
+                return
+            *lines, rest = (rest + piece).split(b"\n")
+            yield from lines
 
-    @staticmethod
-    def _remove_secrets(names):
-        secret = {os.fsencode(name) for name in names}
+    def _listen(self, said):
+        """We may serve. It is said again when the policy was read again, which can name other variables that hold tokens."""
+        secret = {os.fsencode(name) for name in said.get("secrets") or ()}
         if secret:
             clean_environment(lambda name: name in secret)
+        if said.get("invocation"):
+            # What a function starts inherits the mark by which abxd finds it.
+            os.environ["INVOCATION_ID"] = said["invocation"]
+        if said.get("accept") and not self._threads:
+            self._start_thread()
 
     def _leave_to_parent(self):
         """In the child of a function that forks: what it inherited of the server is not its own."""
