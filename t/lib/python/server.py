@@ -155,10 +155,30 @@ class Server:
     def post(self, path, body=None, **options):
         return self.request("POST", path, body, **options)
 
-    def command(self, name, **arguments):
-        """(status, result or error body)."""
-        answer = self.post("/commands/" + name, arguments)
-        return answer.status, answer.json.get("result", answer.json) if answer.status == 200 else answer.json
+    def command(self, command, **arguments):
+        """The result, or (status, error body)."""
+        answer = self.post("/commands/" + command, arguments)
+        return answer.json["result"] if answer.status == 200 else (answer.status, answer.json)
+
+    def stream(self, path, body=None):
+        """A connection on which a stream was asked for, and all that has come of it so far."""
+        sock = socket.create_connection(("127.0.0.1", self.port), PATIENCE)
+        data = b"" if body is None else json.dumps(body).encode()
+        token = "Authorization: Bearer %s\r\n" % self.token if self.token else ""
+        head = "%s %s HTTP/1.1\r\nHost: x\r\n%sContent-Length: %d\r\n\r\n" % ("GET" if body is None else "POST", path, token, len(data))
+        sock.sendall(head.encode() + data)
+        return sock
+
+    @staticmethod
+    def read_until(sock, text):
+        """Read until that has come, or the end. Returns all."""
+        got = b""
+        while text not in got:
+            piece = sock.recv(65536)
+            if not piece:
+                break
+            got += piece
+        return got
 
     def stop(self):
         """End it. Returns abxd's exit status, or None when it had to be killed."""
