@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # From `python3 commands.py` to a server: the hand-over, the worker's environment, its end, its start after a death.
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib", "python"))
 from peer import PACKAGE, Peer
@@ -139,6 +141,16 @@ with Peer(CODE.replace("first =", "threading.stuck = threading.Event(); first ="
     peer.control.close()
     equal(peer.ended(), 0, "a thread that never ends does not keep the worker")
 
+with tempfile.TemporaryDirectory() as prefix:
+    for package, program in (("lib/python3/dist-packages", "bin/abxd"), ("tree/packaging/python", "tree/build/root/bin/abxd")):
+        for path in (package, os.path.dirname(program)):
+            os.makedirs(os.path.join(prefix, path), exist_ok=True)
+        shutil.copytree(os.path.join(PACKAGE, "agent_sandbox"), os.path.join(prefix, package, "agent_sandbox"))
+        with open(os.path.join(prefix, program), "w") as file:
+            os.fchmod(file.fileno(), 0o755)
+        run = subprocess.run([sys.executable, "-c", "from agent_sandbox.server import locate; print(locate.find_abxd())"], stdout=subprocess.PIPE,
+                             env=dict(os.environ, PATH="/nonexistent", PYTHONPATH=os.path.join(prefix, package)), universal_newlines=True)
+        equal(run.stdout, os.path.join(os.path.realpath(prefix), program) + "\n", "abxd is found in the tree of the package: " + program)
 nowhere = dict(os.environ, PATH="/nonexistent", PYTHONPATH=PACKAGE)
 run = subprocess.run([sys.executable, "-c", "import sys; sys.prefix='/nonexistent'\nfrom agent_sandbox.server import locate, start\n"
                       "locate._beside_package = lambda: ['/nonexistent/abxd', '/nonexistent/b/abxd']\nstart(9000)"],

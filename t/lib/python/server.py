@@ -183,6 +183,8 @@ class Server:
     def stop(self):
         """End it. Returns abxd's exit status, or None when it had to be killed."""
         status = None
+        if not os.path.exists(self.dir):
+            return self.process.returncode
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:
