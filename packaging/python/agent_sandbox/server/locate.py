@@ -6,12 +6,12 @@ import sys
 
 
 def _beside_package():
-    """Programs of the tree that this package is in: an installed prefix, or a checkout that has been built."""
+    """Programs of the tree that this package is in: a checkout that has been built, or an installed prefix."""
     package = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
     # <prefix>/lib/python3/dist-packages/agent_sandbox, and packaging/python/agent_sandbox in a checkout.
     prefix = os.path.abspath(os.path.join(package, "..", "..", "..", ".."))
     checkout = os.path.abspath(os.path.join(package, "..", "..", ".."))
-    return [os.path.join(prefix, "bin", "abxd"), os.path.join(checkout, "build", "root", "bin", "abxd"),
+    return [os.path.join(checkout, "build", "root", "bin", "abxd"), os.path.join(prefix, "bin", "abxd"),
             os.path.join(sys.prefix, "bin", "abxd"), "/usr/local/bin/abxd", "/usr/bin/abxd"]
 
 
