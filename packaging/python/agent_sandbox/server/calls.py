@@ -57,7 +57,7 @@ class Server:
     def serve(self, channel):
         """Answer one call. Gone when the caller has left."""
         channel.send(frames.TAKEN)
-        call = json.loads(channel.receive()[1])
+        call = json.loads(channel.receive()[1].decode("utf-8"))
         body = channel.receive()[1]
         if call["kind"] == "command":
             self._command(channel, call, body)

@@ -68,6 +68,12 @@ class Channel:
 
     def send(self, kind, payload=b""):
         """Send a frame. A large payload is not copied together with its header."""
+        if len(payload) < _PIECE:
+            try:
+                self.socket.sendall(_HEADER.pack(len(payload), kind) + payload, socket.MSG_NOSIGNAL)
+            except OSError as error:
+                raise Gone() from error
+            return
         parts = [memoryview(_HEADER.pack(len(payload), kind)), memoryview(payload)]
         try:
             while parts:

@@ -58,9 +58,13 @@ def run(awaitable, sock):
     return asyncio.run_coroutine_threadsafe(_attend(awaitable, sock), _ensure_loop()).result()
 
 
+# Nothing that can be awaited: most results are of these types, which saves asking.
+_PLAIN = frozenset((str, int, float, bool, dict, list, type(None)))
+
+
 def resolve(value, sock):
     """What a function returned or, of an async one, what it returns in the end."""
-    return run(value, sock) if inspect.isawaitable(value) else value
+    return run(value, sock) if type(value) not in _PLAIN and inspect.isawaitable(value) else value
 
 
 def iterate(iterator, sock):
