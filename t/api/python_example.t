@@ -33,4 +33,23 @@ with Server(code.replace("start(9000)", "start(0)"), files=[("template.yaml", re
     found = server.get("/capabilities").json
     equal([found["policy"]["configured"], found["groups"]["terminal"], found["warnings"]], [True, False, []], "the template's policy is in force")
     equal(found["endpoints"]["GET /ticks"]["limits"]["rate"], "60/min", "also on a route")
+
+# ---- the example of the README
+
+with open(os.path.join(ROOT, "README.md")) as file:
+    code, = re.findall(r"<!-- commands.py, run by t/api/python_example.t -->\n```python\n(.*?)```", file.read(), re.S)
+with Server(code.replace("start(9000)", "start(0)")) as server:
+    equal(server.command("note", text="hello", times="2"), 2, "README: the command")
+    equal(server.get("/notes/0").json, {"note": "hello", "reader": "anonymous"}, "README: the route")
+    equal(server.get("/notes/7").status, 404, "README: its error")
+    equal(server.get("/notes").content, b'event: note\ndata: {"note": "hello"}\n\n' * 2, "README: the stream")
+
+# ---- what is installed is what there is
+
+with open(os.path.join(ROOT, "Makefile.am")) as file:
+    named = set(re.findall(r"packaging/python/(agent_sandbox/\S+\.py)", file.read()))
+package = os.path.join(ROOT, "packaging", "python")
+there = {os.path.relpath(os.path.join(at, name), package) for at, _, names in os.walk(os.path.join(package, "agent_sandbox"))
+         for name in names if name.endswith(".py")}
+equal(sorted(named), sorted(there), "Makefile.am names every file of the package")
 done()
