@@ -142,6 +142,14 @@ with Peer(CODE.replace("first =", "threading.stuck = threading.Event(); first ="
     equal(peer.ended(), 0, "a thread that never ends does not keep the worker")
 
 with tempfile.TemporaryDirectory() as prefix:
+    script = os.path.join(prefix, "spawn.py")
+    with open(script, "w") as file:
+        file.write("import multiprocessing\nfrom agent_sandbox.server import start\nif multiprocessing.parent_process() is None:\n"
+                   "    p = multiprocessing.get_context('spawn').Process(target=print)\n    p.start()\n    p.join()\n    raise SystemExit(p.exitcode)\n"
+                   "start(9000)\n")
+    run = subprocess.run([sys.executable, script], env=dict(os.environ, PYTHONPATH=PACKAGE), stderr=subprocess.PIPE, universal_newlines=True)
+    equal(run.returncode, 1, "a process of multiprocessing does not become a server")
+    matches(run.stderr, "RuntimeError: start.. in a process of multiprocessing", "and says why")
     for package, program in (("lib/python3/dist-packages", "bin/abxd"), ("tree/packaging/python", "tree/build/root/bin/abxd")):
         for path in (package, os.path.dirname(program)):
             os.makedirs(os.path.join(prefix, path), exist_ok=True)

@@ -11,6 +11,17 @@ from agent_sandbox.server.types import type_of_annotation
 from tap import done, equal, ok, raises
 from typing import List, Optional, Union
 
+import ast
+
+for at, _, names in os.walk(os.path.join(TOP, "packaging")):
+    for name in names:
+        if name.endswith(".py"):
+            with open(os.path.join(at, name)) as file:
+                try:
+                    ok(ast.parse(file.read(), name, feature_version=(3, 8)), name + " is Python 3.8")
+                except SyntaxError as error:
+                    ok(False, "%s is Python 3.8: %s" % (name, error))
+
 registry = CommandRegistry()
 registry.register("a", lambda: 1)
 raises(ValueError, lambda: registry.register("a", lambda: 1), "'a' is defined twice", "a name defined twice")

@@ -50,6 +50,14 @@ def pool():
     with multiprocessing.get_context("fork").Pool(2) as p:
         return p.map(abs, [-1, -2])
 
+def square(n):
+    return n * n
+
+@command()
+def spawned():
+    with multiprocessing.get_context("spawn").Pool(1) as p:
+        return p.apply_async(square, (3,)).get(20)
+
 @command()
 def big(n: int):
     return "x" * n
@@ -95,7 +103,8 @@ def sleepy(seconds: float):
     time.sleep(seconds)
     return seconds
 
-start(9000)
+if __name__ == "__main__":
+    start(9000)
 '''
 
 peer = Peer(CODE)
@@ -112,6 +121,7 @@ os.kill(child, signal.SIGKILL)
 if sys.version_info >= (3, 9):
     equal(peer.command("afork")[1][0], "parent", "a fork in an async function")
 equal(peer.route("GET /fork")[1], b"data: parent\n\n", "a fork in a stream")
+equal(peer.command("spawned"), ("R", 9), "also of those that import the script again")
 equal(peer.command("pool"), ("R", [1, 2]), "processes of multiprocessing")
 
 call = peer.begin("big", {"n": 50000000})

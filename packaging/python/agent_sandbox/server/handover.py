@@ -9,7 +9,6 @@ import os
 import signal
 import socket
 import sys
-import tempfile
 import threading
 
 from . import origin
@@ -45,6 +44,9 @@ def _launch_file(launch):
     if hasattr(os, "memfd_create"):
         fd = os.memfd_create("abx-launch", 0)
     else:
+        # Only where the C library has no memfd_create.
+        import tempfile
+
         with tempfile.TemporaryFile() as file:
             fd = os.dup(file.fileno())
     while data:
@@ -99,8 +101,16 @@ def _hand_over(port, text):
     return None
 
 
+def _check_process():
+    """multiprocessing runs the script once more in the processes that it spawns: they are none to become servers."""
+    module = sys.modules.get("multiprocessing.process")
+    if module is not None and module.parent_process() is not None:
+        raise RuntimeError("start() in a process of multiprocessing: put it below if __name__ == \"__main__\"")
+
+
 def serve(registry, table, port):
     """Bring up the server with what is registered. Does not return."""
+    _check_process()
     registry.freeze()
     table.freeze()
     text = table_text(registry, table)

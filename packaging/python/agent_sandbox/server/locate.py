@@ -1,7 +1,6 @@
 """Where abxd is."""
 
 import os
-import shutil
 import sys
 
 
@@ -17,12 +16,10 @@ def _beside_package():
 
 def find_abxd():
     """The program's absolute name. RuntimeError, which says what to do, when there is none."""
-    found = shutil.which("abxd")
-    if found:
-        return os.path.abspath(found)
-    for path in _beside_package():
+    on_path = [os.path.join(directory, "abxd") for directory in os.environ.get("PATH", os.defpath).split(os.pathsep)]
+    for path in on_path + _beside_package():
         if os.path.isfile(path) and os.access(path, os.X_OK):
-            return path
+            return os.path.abspath(path)
     raise RuntimeError("abxd, the server that this package hands over to, is not on PATH, nor beside the package (%s): "
                        "install abx, or build it (packaging/run.sh --build-only in its source tree), "
                        "or put the directory of abxd on PATH" % ", ".join(_beside_package()[:2]))

@@ -1,6 +1,8 @@
-"""The one event loop of a worker, on a thread of its own, on which every async function runs."""
+"""
+The one event loop of a worker, on a thread of its own, on which every async function runs. asyncio is imported with the first of
+them: it takes longer to load than all the rest of the package.
+"""
 
-import asyncio
 import inspect
 import os
 import threading
@@ -13,6 +15,8 @@ _loop = None
 
 def _ensure_loop():
     global _loop
+    import asyncio
+
     with _lock:
         if _loop is None:
             _loop = asyncio.new_event_loop()
@@ -21,12 +25,16 @@ def _ensure_loop():
 
 
 def _run(loop):
+    import asyncio
+
     asyncio.set_event_loop(loop)
     loop.run_forever()
 
 
 async def _attend(awaitable, sock):
     """Await something, and cancel it as soon as the other end of its call's socket has gone."""
+    import asyncio
+
     loop = asyncio.get_running_loop()
     owner = os.getpid()
     task = asyncio.ensure_future(awaitable)
@@ -53,9 +61,15 @@ async def _attend(awaitable, sock):
         loop.remove_reader(sock)
 
 
+def _wait(coroutine):
+    import asyncio
+
+    return asyncio.run_coroutine_threadsafe(coroutine, _ensure_loop()).result()
+
+
 def run(awaitable, sock):
     """Run an awaitable to its end, from a thread that serves a call. Gone when the caller leaves first."""
-    return asyncio.run_coroutine_threadsafe(_attend(awaitable, sock), _ensure_loop()).result()
+    return _wait(_attend(awaitable, sock))
 
 
 # Nothing that can be awaited: most results are of these types, which saves asking.
@@ -82,4 +96,4 @@ def iterate(iterator, sock):
             yield item
     finally:
         if hasattr(iterator, "aclose"):
-            asyncio.run_coroutine_threadsafe(iterator.aclose(), _ensure_loop()).result()
+            _wait(iterator.aclose())

@@ -38,7 +38,7 @@ class SandboxServer:
             os.environ["ABX_SERVER_HOST"] = str(host)
         handover.serve(self.registry, self.table, port)
 
-    def start(self, host="0.0.0.0", port=8080):
+    def start(self, host=None, port=8080):
         """serve() with other defaults."""
         self.serve(port=port, host=host)
 
