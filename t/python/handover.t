@@ -144,7 +144,7 @@ with Peer(CODE.replace("first =", "threading.stuck = threading.Event(); first ="
 with tempfile.TemporaryDirectory() as prefix:
     script = os.path.join(prefix, "spawn.py")
     with open(script, "w") as file:
-        file.write("import multiprocessing\nfrom agent_sandbox.server import start\nif multiprocessing.parent_process() is None:\n"
+        file.write("import multiprocessing, os\nfrom agent_sandbox.server import start\nif os.environ.setdefault('PARENT', str(os.getpid())) == str(os.getpid()):\n"
                    "    p = multiprocessing.get_context('spawn').Process(target=print)\n    p.start()\n    p.join()\n    raise SystemExit(p.exitcode)\n"
                    "start(9000)\n")
     run = subprocess.run([sys.executable, script], env=dict(os.environ, PYTHONPATH=PACKAGE), stderr=subprocess.PIPE, universal_newlines=True)

@@ -104,7 +104,7 @@ def _hand_over(port, text):
 def _check_process():
     """multiprocessing runs the script once more in the processes that it spawns: they are none to become servers."""
     module = sys.modules.get("multiprocessing.process")
-    if module is not None and module.parent_process() is not None:
+    if module is not None and (module.parent_process() is not None or getattr(module.current_process(), "_inheriting", False)):
         raise RuntimeError("start() in a process of multiprocessing: put it below if __name__ == \"__main__\"")
 
 
