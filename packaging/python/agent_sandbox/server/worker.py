@@ -7,6 +7,7 @@ import array
 import json
 import os
 import resource
+import select
 import signal
 import socket
 import sys
@@ -62,12 +63,37 @@ class Worker:
     def _lines(self):
         """What abxd says, until it has gone."""
         rest = b""
+        wake = self._wake_on_signals()
+        poller = select.poll()
+        for sock in (self._control, wake):
+            poller.register(sock, select.POLLIN)
         while True:
+            ready = [fd for fd, _ in poller.poll()]
+            if wake.fileno() in ready:
+                wake.recv(4096)
+            if self._control.fileno() not in ready:
+                continue
             piece = self._control.recv(4096)
             if not piece:
                 return
             *lines, rest = (rest + piece).split(b"\n")
             yield from lines
+
+    def _wake_on_signals(self):
+        """
+        The kernel may hand a signal to any thread, but Python's handlers run on the main one: which has to wake up for it. What is
+        returned becomes readable when there is a signal to be handled.
+        """
+        wake, write = socket.socketpair()
+        for sock in (wake, write):
+            sock.setblocking(False)
+            self._open.add(sock)
+        try:
+            signal.set_wakeup_fd(write.fileno(), warn_on_full_buffer=False)
+        except ValueError:
+            # start() was not called on the main thread: there are no handlers then.
+            pass
+        return wake
 
     def _listen(self, said):
         """We may serve. It is said again when the policy was read again, which can name other variables that hold tokens."""
@@ -82,6 +108,10 @@ class Worker:
 
     def _leave_to_parent(self):
         """In the child of a function that forks: what it inherited of the server is not its own."""
+        try:
+            signal.set_wakeup_fd(-1)
+        except ValueError:
+            pass
         for sock in list(self._open):
             try:
                 os.close(sock.detach())
