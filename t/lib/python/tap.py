@@ -24,9 +24,11 @@ def diag(text):
 
 
 def equal(got, expected, name):
-    if not ok(got == expected, name):
-        diag("     got: %.1000r" % (got,))
-        diag("expected: %.1000r" % (expected,))
+    if ok(got == expected, name):
+        return True
+    diag("     got: %.1000r" % (got,))
+    diag("expected: %.1000r" % (expected,))
+    return False
 
 
 def matches(got, pattern, name):
