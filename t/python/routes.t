@@ -55,6 +55,8 @@ async def later(request):
     await asyncio.sleep(0)
     return {"async": True}
 
+kept = []
+
 def note(path, text):
     with open(path, "a") as file:
         file.write(text + "\\n")
@@ -74,7 +76,8 @@ def events(request):
         finally:
             if request.query.get("note"):
                 note(request.query["note"], "closed")
-    return SSEResponse(event_iterator=go())
+    kept.append(go())
+    return SSEResponse(event_iterator=kept[-1])
 
 @table.route("GET", "/generator", streaming=True)
 def generator(request):

@@ -9,10 +9,11 @@ from peer import Peer
 from tap import done, equal, ok, wait_for
 
 CODE = '''
-import asyncio, multiprocessing, os, socket, sys, threading, time
+import asyncio, atexit, multiprocessing, os, socket, sys, threading, time
 from agent_sandbox.server import SSEResponse, command, default_table, start
 socket.setdefaulttimeout(0.2)
 here = os.path.dirname(os.path.abspath(__file__))
+atexit.register(lambda: open(os.path.join(here, "atexit"), "a").close())
 
 @command()
 def fork(how: str = "return"):
@@ -111,6 +112,8 @@ peer = Peer(CODE)
 for how in ("return", "raise"):
     call = peer.begin("fork", {"how": how})
     equal([call.frame(), call.frame(), call.frame()], [("T", b""), ("R", b'["parent", 0]'), None], "a fork whose child does not leave: " + how)
+ok(not os.path.exists(os.path.join(peer.dir, "atexit")) and "cannot be received" not in peer.log_text(),
+   "and its child neither goes through the template's own end nor on to serve")
 call = peer.begin("fork", {"how": "stay"})
 kind, child = call.answer()
 equal(call.frame(), None, "a child that stays does not hold the call's socket")
@@ -133,7 +136,8 @@ call = peer.begin("big", {"n": 50000000})
 call.frame()
 call.close()
 equal(peer.command("size", {"text": "abc"}), ("R", 3), "a caller that leaves during the answer")
-equal(peer.command("sleepy", {"seconds": 0.5}), ("R", 0.5), "a time-out for all sockets does not concern the server's own")
+call = peer.begin("size", {"text": "abc"}, pause=0.5)
+equal(call.answer(), ("R", 3), "a time-out for all sockets does not concern the server's own")
 
 calls = [peer.begin("wait") for _ in range(120)]
 ok(wait_for(lambda: peer.command("look")[1] == 120), "120 functions that wait, and others go on")

@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 
 from tap import wait_for
 
@@ -174,18 +175,19 @@ class Peer:
         other.close()
         return process, control
 
-    def _call(self, question, body):
+    def _call(self, question, body, pause=0):
         ours, theirs = socket.socketpair()
         self.calls.sendmsg([b"C"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [theirs.fileno()]))])
         theirs.close()
         call = Call(ours)
         call.send("Q", json.dumps(question).encode())
+        time.sleep(pause)
         call.send("B", body)
         return call
 
-    def begin(self, name, body=None):
+    def begin(self, name, body=None, pause=0):
         question = {"kind": "command", "name": name, "request_id": "r1", "identity": {"id": "anonymous", "scopes": ["*"]}}
-        return self._call(question, body if isinstance(body, bytes) else json.dumps(body or {}).encode())
+        return self._call(question, body if isinstance(body, bytes) else json.dumps(body or {}).encode(), pause)
 
     def command(self, name, body=None):
         call = self.begin(name, body)
