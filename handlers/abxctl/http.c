@@ -1,11 +1,14 @@
 #include "handlers/abxctl/http.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "common/json.h"
 #include "handlers/abxctl/http_curl.h"
+#include "handlers/abxctl/progress.h"
 
 /* Addresses of this machine are never asked for through a proxy. */
 #define LOOPBACK "127.0.0.1,localhost,[::1],::1"
@@ -16,7 +19,8 @@ struct transfer {
 	CURL *curl;
 	const struct http_request *request;
 	struct http_answer *answer;
-	bool output_failed;
+	int output_errno, input_errno; /* of the sink and the source; 0: all is well */
+	struct progress progress;
 };
 
 void http_answer_release(struct http_answer *answer)
@@ -66,6 +70,19 @@ static size_t take_header(char *line, size_t size, size_t n, void *arg)
 	return len;
 }
 
+static size_t pass_on(struct transfer *transfer, const char *data, size_t len)
+{
+	const struct http_sink *sink = transfer->request->sink;
+
+	errno = EIO;
+	if (fwrite(data, 1, len, sink->file) != len || (sink->flush && fflush(sink->file) != 0)) {
+		transfer->output_errno = errno;
+		return 0;
+	}
+	transfer->answer->received += (int64_t)len;
+	return len;
+}
+
 static size_t take_body(char *data, size_t size, size_t n, void *arg)
 {
 	struct transfer *transfer = arg;
@@ -77,16 +94,38 @@ static size_t take_body(char *data, size_t size, size_t n, void *arg)
 		return 0;
 	answer->last_byte = data[len - 1];
 	curl_easy_getinfo(transfer->curl, CURLINFO_RESPONSE_CODE, &status);
-	if (transfer->request->to_stdout && status / 100 == 2) {
-		/* Events of a stream are to be seen when they come. */
-		transfer->output_failed = fwrite(data, 1, len, stdout) != len || fflush(stdout) != 0;
-		return transfer->output_failed ? 0 : len;
-	}
+	if (transfer->request->sink && status / 100 == 2)
+		return pass_on(transfer, data, len);
 	abx_strbuf_add(&answer->body, data, len);
 	return answer->body.failed ? 0 : len;
 }
 
 /* ---- the request */
+
+static size_t give_body(char *room, size_t size, size_t n, void *arg)
+{
+	struct transfer *transfer = arg;
+	const struct http_source *source = transfer->request->source;
+	int64_t left = source->len < 0 ? INT64_MAX : source->len - transfer->answer->sent;
+	ssize_t got = read(source->fd, room, left < (int64_t)(size * n) ? (size_t)left : size * n);
+
+	if (got < 0 || (got == 0 && source->len >= 0 && left > 0)) {
+		/* A file that has become shorter would leave the server waiting for the rest. */
+		transfer->input_errno = got < 0 ? errno : ESTALE;
+		return CURL_READFUNC_ABORT;
+	}
+	transfer->answer->sent += got;
+	return (size_t)got;
+}
+
+static int show_progress(void *arg, curl_off_t down_total, curl_off_t down, curl_off_t up_total, curl_off_t up)
+{
+	struct transfer *transfer = arg;
+	bool sending = transfer->request->source;
+
+	progress_show(&transfer->progress, sending ? up : down, sending ? up_total : down_total);
+	return 0;
+}
 
 static bool add_header(struct curl_slist **list, const char *header)
 {
@@ -103,6 +142,10 @@ static bool make_headers(const struct ctl *ctl, const struct http_request *reque
 
 	/* Waiting for a "100 Continue" only costs time. */
 	if (!add_header(list, "Expect:") || (request->body && !add_header(list, "Content-Type: application/json")))
+		return false;
+	if (request->source && !add_header(list, "Content-Type: application/octet-stream"))
+		return false;
+	if (request->source && request->source->len < 0 && !add_header(list, "Transfer-Encoding: chunked"))
 		return false;
 	if (!ctl->token)
 		return true;
@@ -130,7 +173,11 @@ static CURLcode set_body(CURL *curl, const struct http_request *request)
 	bool is_post = strcmp(request->method, "POST") == 0;
 	CURLcode rc = CURLE_OK;
 
-	if (is_post || request->body) {
+	if (request->source) {
+		rc = curl_easy_setopt(curl, CURLOPT_POST, 1L);
+		if (rc == CURLE_OK)
+			rc = curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->source->len);
+	} else if (is_post || request->body) {
 		rc = curl_easy_setopt(curl, CURLOPT_POST, 1L);
 		if (rc == CURLE_OK)
 			rc = curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request->body ? request->body : "");
@@ -178,6 +225,13 @@ static CURLcode prepare(struct transfer *transfer, const char *url, struct curl_
 	SET(transfer->curl, CURLOPT_HEADERDATA, transfer);
 	SET(transfer->curl, CURLOPT_WRITEFUNCTION, take_body);
 	SET(transfer->curl, CURLOPT_WRITEDATA, transfer);
+	SET(transfer->curl, CURLOPT_READFUNCTION, give_body);
+	SET(transfer->curl, CURLOPT_READDATA, transfer);
+	SET(transfer->curl, CURLOPT_UPLOAD_BUFFERSIZE, 512L << 10);
+	SET(transfer->curl, CURLOPT_BUFFERSIZE, 512L << 10);
+	SET(transfer->curl, CURLOPT_NOPROGRESS, transfer->request->progress ? 0L : 1L);
+	SET(transfer->curl, CURLOPT_XFERINFOFUNCTION, show_progress);
+	SET(transfer->curl, CURLOPT_XFERINFODATA, transfer);
 	return rc;
 }
 
@@ -199,8 +253,12 @@ int http_curl_explain(const struct ctl *ctl, CURL *curl, CURLcode rc, const char
 static int explain(const struct ctl *ctl, const struct transfer *transfer, CURLcode rc, const char *message,
 		   struct abx_err *err)
 {
-	if (transfer->output_failed) {
-		abx_err_set(err, ABX_E_INTERNAL, "cannot write to standard output");
+	if (transfer->output_errno) {
+		abx_err_set(err, ABX_E_INTERNAL, "cannot write %s: %s", transfer->request->sink->name, strerror(transfer->output_errno));
+		return CTL_FAILED;
+	}
+	if (transfer->input_errno) {
+		abx_err_set(err, ABX_E_INTERNAL, "cannot read %s: %s", transfer->request->source->name, strerror(transfer->input_errno));
 		return CTL_FAILED;
 	}
 	if (transfer->answer->body.failed) {
@@ -216,7 +274,7 @@ int http_send(const struct ctl *ctl, const struct http_request *request, struct 
 	abx_auto_strbuf struct abx_strbuf url = ABX_STRBUF_INIT;
 	struct curl_slist *headers __attribute__((cleanup(free_list))) = NULL;
 	CURL *curl __attribute__((cleanup(free_curl))) = curl_easy_init();
-	struct transfer transfer = { .curl = curl, .request = request, .answer = ret_answer };
+	struct transfer transfer = { .curl = curl, .request = request, .answer = ret_answer, .progress = PROGRESS_INIT };
 	char message[CURL_ERROR_SIZE] = "";
 
 	abx_strbuf_addf(&url, "%s%s", ctl->url, request->target);
@@ -227,6 +285,7 @@ int http_send(const struct ctl *ctl, const struct http_request *request, struct 
 	CURLcode rc = prepare(&transfer, url.buf, headers, message);
 	if (rc == CURLE_OK)
 		rc = curl_easy_perform(curl);
+	progress_end(&transfer.progress);
 	if (rc != CURLE_OK)
 		return explain(ctl, &transfer, rc, message, err);
 	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &ret_answer->status);

@@ -2,14 +2,32 @@
 #ifndef ABXCTL_HTTP_H
 #define ABXCTL_HTTP_H
 
+#include <stdio.h>
+
 #include "handlers/abxctl/abxctl.h"
+
+/* A body that is read while it is sent, as raw bytes. */
+struct http_source {
+	int fd;
+	int64_t len; /* -1: until its end */
+	const char *name; /* for messages */
+};
+
+/* Where the body of a 2xx goes as it arrives, instead of into the answer. */
+struct http_sink {
+	FILE *file;
+	bool flush; /* each piece is to be seen when it comes */
+	const char *name; /* for messages */
+};
 
 struct http_request {
 	const char *method;
 	const char *target; /* path and query, ready to be sent */
 	const char *body;   /* JSON; NULL: none */
 	size_t body_len;
-	bool to_stdout;     /* the body of a 2xx goes to standard output as it arrives, and not into the answer */
+	const struct http_source *source; /* the body, in the place of `body`; or NULL */
+	const struct http_sink *sink;     /* or NULL */
+	bool progress;      /* show how far it is, if it takes long and standard error is a terminal */
 	int64_t timeout_ms; /* of the whole; 0: as long as it takes */
 };
 
@@ -18,6 +36,7 @@ struct http_answer {
 	bool is_json;
 	char last_byte; /* of the body */
 	char request_id[128];
+	int64_t sent, received; /* bytes of the source and for the sink */
 	struct abx_strbuf body;
 };
 

@@ -161,6 +161,38 @@ static void print_groups(const json_t *capabilities)
 	}
 }
 
+/* The same for programs: one object. */
+static int print_status_json(const struct ctl *ctl, const struct ctl_server *server, const json_t *capabilities)
+{
+	json_auto_t *status = json_pack("{s:b, s:o, s:s?, s:s, s:O?, s:O?}", "running", 1,
+					"pid", server->pid > 0 ? json_integer(server->pid) : json_null(), "run_dir", server->dir, "url", ctl->url,
+					"groups", json_object_get(capabilities, "groups"),
+					"group_summary", json_object_get(capabilities, "group_summary"));
+
+	return status ? ctl_print_json(ctl, status) : ctl_fail(CTL_FAILED, "out of memory");
+}
+
+static int print_not_running(const struct ctl *ctl, const struct abx_err *err)
+{
+	json_auto_t *status = json_pack("{s:b, s:s}", "running", 0, "reason", err->message);
+
+	if (ctl->json)
+		ctl_print_json(ctl, status);
+	else
+		printf("not running: %s\n", err->message);
+	return CTL_NOT_RUNNING;
+}
+
+static void print_status(const struct ctl *ctl, const struct ctl_server *server, const json_t *capabilities)
+{
+	puts("running");
+	if (server->dir)
+		printf("  %-10s %d\n  %-10s %s\n", "pid", (int)server->pid, "run dir", server->dir);
+	printf("  %-10s %s\n", "url", ctl->url);
+	if (capabilities)
+		print_groups(capabilities);
+}
+
 /* Take the URL of the server that was found, unless the caller has named one. */
 static void choose_url(struct ctl *ctl, const struct ctl_server *server)
 {
@@ -194,16 +226,11 @@ int cmd_status(struct ctl *ctl)
 		return ctl_fail(found, "%s", err.message);
 	choose_url(ctl, &server);
 	/* One that is not found here may be elsewhere, if a URL was given. */
-	if (found != CTL_OK && !(given && *given && answers(ctl))) {
-		printf("not running: %s\n", err.message);
-		return CTL_NOT_RUNNING;
-	}
-	printf("running\n");
-	if (found == CTL_OK)
-		printf("  %-10s %d\n  %-10s %s\n", "pid", (int)server.pid, "run dir", server.dir);
-	printf("  %-10s %s\n", "url", ctl->url);
+	if (found != CTL_OK && !(given && *given && answers(ctl)))
+		return print_not_running(ctl, &err);
 	json_auto_t *capabilities = http_call_json(ctl, &request, &ignored);
-	if (capabilities)
-		print_groups(capabilities);
+	if (ctl->json)
+		return print_status_json(ctl, &server, capabilities);
+	print_status(ctl, &server, capabilities);
 	return CTL_OK;
 }

@@ -53,7 +53,9 @@ static int request(const struct ctl *ctl, const char *method)
 	}
 	if (status != CTL_OK)
 		return status;
-	const struct http_request call = { .method = method, .target = target.buf, .body = body, .to_stdout = true,
+	/* Events of a stream are to be seen when they come. */
+	const struct http_sink sink = { .file = stdout, .flush = true, .name = "to standard output" };
+	const struct http_request call = { .method = method, .target = target.buf, .body = body, .sink = &sink,
 					   .body_len = body == input.buf ? input.len : body ? strlen(body) : 0 };
 	status = http_call(ctl, &call, &answer);
 	if (status == CTL_OK && answer.is_json && answer.last_byte != '\n')
@@ -128,7 +130,7 @@ int cmd_health(struct ctl *ctl)
 		int status = try_health(ctl, ctl->wait_ms == 0 ? HEALTH_MS : left > 1 ? left : 1, &err);
 
 		if (status == CTL_OK) {
-			puts("ok");
+			puts(ctl->json ? "{\"status\": \"ok\"}" : "ok");
 			return CTL_OK;
 		}
 		left = end - abx_clock_ms();
@@ -139,8 +141,8 @@ int cmd_health(struct ctl *ctl)
 	}
 }
 
-int cmd_version(struct ctl *ctl ABX_UNUSED)
+int cmd_version(struct ctl *ctl)
 {
-	puts("abxctl " PACKAGE_VERSION);
+	puts(ctl->json ? "{\"version\": \"" PACKAGE_VERSION "\"}" : "abxctl " PACKAGE_VERSION);
 	return CTL_OK;
 }

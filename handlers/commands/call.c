@@ -44,6 +44,8 @@ int call_nonsense(const struct call *call, const char *what, struct abx_err *err
 
 /* ---- handing over */
 
+static void send_some(struct call *call);
+
 static int open_pair(struct call *call, struct abx_err *err)
 {
 	int ends[2];
@@ -54,6 +56,8 @@ static int open_pair(struct call *call, struct abx_err *err)
 	call->their_fd = ends[1];
 	call->sent = 0;
 	call->tries++;
+	/* What fits into the socket lies there when a thread wakes up for it, which then need not sleep again. */
+	send_some(call);
 	return 0;
 }
 

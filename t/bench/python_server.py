@@ -14,6 +14,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 import urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -71,6 +72,15 @@ def shell(args):
             "exit_code": done.returncode}
 
 
+def waits():
+    time.sleep(0.005)
+    return True
+
+
+def computes():
+    return sum(i * i for i in range(10000))
+
+
 ROUTES = {
     ("GET", "/health"): lambda args: {"status": "ok"},
     ("GET", "/files/stat"): files_stat,
@@ -78,6 +88,8 @@ ROUTES = {
     ("GET", "/download"): download,
     ("POST", "/shell"): shell,
     ("POST", "/commands/hello"): lambda args: {"result": "Hello, %s!" % args.get("name", "World")},
+    ("POST", "/commands/waits"): lambda args: {"result": waits()},
+    ("POST", "/commands/computes"): lambda args: {"result": computes()},
 }
 
 
