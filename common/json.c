@@ -121,7 +121,13 @@ static json_t *parse(const char *text, size_t len, const char *const *names, str
 	json_t *value = json_load_callback(feed_read, &feed, PARSE_FLAGS, &error);
 	if (!value)
 		fail_parse(err, &error, &feed);
-	return value;
+	/* The parser takes a NUL behind a number for the end. */
+	const char *nul = json_is_number(value) ? memchr(text, '\0', len) : NULL;
+	if (!nul)
+		return value;
+	json_decref(value);
+	fail_at_offset(err, "control character 0x0", text, (size_t)(nul - text));
+	return NULL;
 }
 
 json_t *abx_json_parse(const char *text, size_t len, struct abx_err *err)
