@@ -4,11 +4,10 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "common/base64.h"
-#include "common/spawn.h"
 #include "common/uri.h"
+#include "common/variables.h"
 
 static int wrong_type(const struct abx_arg *arg, const char *wanted, const json_t *value, struct abx_err *err)
 {
@@ -66,7 +65,7 @@ static int check_env(const struct abx_arg *arg, json_t *value, struct abx_err *e
 		if (has_nul(item))
 			return abx_err_set(err, ABX_E_VALUE, "%s: the value of '%s' must not hold a NUL character",
 					   arg->name, name);
-		if (strncasecmp(name, "ABX_", 4) == 0 || abx_env_is_private(name))
+		if (abx_variable_is_own(name))
 			return abx_err_set(err, ABX_E_VARIABLE, "%s: '%s' cannot be set: it is one of the server's own", arg->name, name);
 	}
 	return 0;
@@ -172,12 +171,13 @@ static int check_arg(json_t *args, const struct abx_arg *arg, struct abx_err *er
 	return 0;
 }
 
+/* Decimal, as in JSON: strtod(3) would take hexadecimal as well. */
 static json_t *number_from_text(const char *text)
 {
 	char *end;
 	double number = strtod(text, &end);
 
-	return *text && !*end && isfinite(number) ? json_real(number) : NULL;
+	return *text && !*end && isfinite(number) && !strpbrk(text, "xX") ? json_real(number) : NULL;
 }
 
 static json_t *integer_from_text(const char *text)

@@ -14,6 +14,8 @@
 #include "common/err.h"
 #include "common/rates.h"
 
+#define ABX_PTY_FDS 66
+
 /* Descriptors that abxd hands to a responder; the environment names none of them. */
 enum abx_supervised_fd {
 	ABX_FD_LISTEN = 0,   /* the listening socket of the group */
@@ -26,7 +28,11 @@ enum abx_supervised_fd {
 	 */
 	ABX_FD_CONTROL = 5,
 	ABX_FD_CALLS = 6, /* abx-commands, where there is a worker: its end of the sockets that calls go over (common/worker.h) */
-	ABX_FD_PTY = 6,   /* abx-terminal and abx-ptyd: an end of the socket pair by which the one asks the other (handlers/abxd/ptyd.c) */
+	/*
+	 * abx-terminal and abx-ptyd: an end of the socket pair by which the one asks the other (handlers/abxd/ptyd.c). With a request come at most ABX_PTY_FDS
+	 * descriptors: of the connection, the directory to start in, and the trees that a confined shell is held to.
+	 */
+	ABX_FD_PTY = 6,
 	ABX_FD__END = 7
 };
 

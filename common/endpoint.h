@@ -61,10 +61,12 @@ enum abx_endpoint_flags {
 	ABX_EP_PUBLIC = 1 << 0,    /* no credential asked for */
 	ABX_EP_STREAM = 1 << 1,    /* answers with text/event-stream */
 	ABX_EP_PLANNED = 1 << 2,   /* not implemented yet: 501 */
-	ABX_EP_RAW_ARGS = 1 << 3,  /* only the handler knows the arguments, and takes them itself (abx_gate_arguments): named commands */
+	ABX_EP_RAW_ARGS = 1 << 3,  /* only the handler knows what it is about: from abx_gate_admit on the steps of the gate are its own (named commands) */
 	ABX_EP_STRICT = 1 << 4,    /* unknown parameters are 400 (agents) */
-	ABX_EP_OPEN = 1 << 6,      /* no credential asked for, and nobody is the caller; all else is looked at (routes of a template's own) */
 	ABX_EP_RAW_ANSWER = 1 << 5, /* sends bytes instead of JSON where the caller asks for them (abx_request_wants_raw); a GET allows HEAD then */
+	ABX_EP_LINK = 1 << 6,      /* its path may be a link, and is the link itself then */
+	ABX_EP_REMOVES = 1 << 7,   /* takes its path away, so that it cannot be the base directory */
+	ABX_EP_OPEN = 1 << 8,      /* no credential asked for, and nobody is the caller; all else is looked at (routes of a template's own) */
 };
 
 /* The most {parameters} that a path has. */

@@ -176,11 +176,15 @@ int abx_gate_pass(struct abx_request *req, struct abx_err *err)
 	if (req->endpoint->flags & ABX_EP_PUBLIC)
 		return req->endpoint->fn(req, err);
 	if (abx_origin_check(req, err) < 0 || (!(req->endpoint->flags & ABX_EP_OPEN) && authenticate(req, err) < 0) ||
-	    abx_gate_authorize(req, err) < 0 || abx_gate_admit(req, err) < 0)
+	    abx_gate_authorize(req, err) < 0)
+		return -1;
+	if (req->endpoint->flags & ABX_EP_RAW_ARGS)
+		return req->endpoint->fn(req, err);
+	if (abx_gate_admit(req, err) < 0)
 		return -1;
 	if (req->endpoint->flags & ABX_EP_PLANNED)
 		return abx_err_set(err, ABX_E_NOT_IMPLEMENTED, "Endpoint '%s' is not implemented yet", req->endpoint->id);
-	if (!(req->endpoint->flags & ABX_EP_RAW_ARGS) && abx_gate_arguments(req, req->endpoint->cut, err) < 0)
+	if (abx_gate_arguments(req, req->endpoint->cut, err) < 0)
 		return -1;
 	return req->endpoint->fn(req, err);
 }

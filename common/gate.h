@@ -19,7 +19,7 @@ void abx_gate_serve(const struct abx_service *service, struct abx_io *io);
 int abx_gate_pass(struct abx_request *req, struct abx_err *err);
 
 /*
- * Read the body, and take and check the arguments. The gate does it itself but where the row says ABX_EP_RAW_ARGS: there the handler does, first of all, once it
+ * Read the body, and take and check the arguments. The gate does it itself but where the row says ABX_EP_RAW_ARGS: there the handler does, after abx_gate_admit, since it
  * knows which members may be large (`cut`, as in a row; NULL: none, and then req->body stays as the caller sent it).
  */
 int abx_gate_arguments(struct abx_request *req, const char *const *cut, struct abx_err *err);
@@ -32,7 +32,7 @@ int abx_gate_authorize(struct abx_request *req, struct abx_err *err);
 
 /*
  * Count the call against the rate and the number of calls that may run, of req->endpoint and the calling identity: ABX_E_RATE or ABX_E_CONCURRENCY. After
- * abx_gate_authorize; a built-in command asks once more, for the endpoint that does the same.
+ * abx_gate_authorize; the handlers of ABX_EP_RAW_ARGS ask themselves, a built-in command once more for the endpoint that does the same.
  */
 int abx_gate_admit(struct abx_request *req, struct abx_err *err);
 

@@ -18,18 +18,6 @@
 /* Every start of a child looks each of them up. */
 #define VARIABLES_MAX 1024
 
-int abx_overrides_check_name(const char *name, struct abx_err *err)
-{
-	static const char *const fixed[] = { "PATH", "HOME", "USER", "SHELL" };
-
-	for (size_t i = 0; i < ABX_N(fixed); i++)
-		if (strcasecmp(name, fixed[i]) == 0)
-			return abx_err_set(err, ABX_E_VARIABLE, "'%s' cannot be set", name);
-	if (strncasecmp(name, "ABX_", 4) == 0 || abx_env_is_private(name))
-		return abx_err_set(err, ABX_E_VARIABLE, "'%s' cannot be set: it is one of the server's own", name);
-	return 0;
-}
-
 static void overrides_lock(struct abx_board_vars *vars)
 {
 	/* Whoever died with the lock had not put its text in force yet. */

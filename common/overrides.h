@@ -9,9 +9,6 @@
 #include "common/err.h"
 #include "common/strbuf.h"
 
-/* Whether it is none of the variables that callers may set: PATH, HOME, USER, SHELL and the server's own, however they are written. ABX_E_VARIABLE else. */
-int abx_overrides_check_name(const char *name, struct abx_err *err);
-
 /* Append all overrides to `out`: "NAME=value", each with its NUL. -1: out of memory. */
 int abx_overrides_read(struct abx_board *board, struct abx_strbuf *out);
 

@@ -41,6 +41,10 @@ bool abx_roots_deny(const struct abx_roots *roots, const char *path);
 /* Whether a deny glob covers what a link is called: an absolute path whose last component is the link. */
 bool abx_roots_deny_link(const struct abx_roots *roots, const char *path);
 
+/* Whether a place may be taken away, which a root may not, nor what holds one: ABX_E_PATH. */
+struct abx_path;
+int abx_path_check_removal(const struct abx_path *path, const struct abx_roots *roots, struct abx_err *err);
+
 /*
  * Open the base directory (created with its parents, mode 0755, if missing) as the one root. ABX_E_ERRNO when it cannot be made or is not a directory.
  */

@@ -59,6 +59,14 @@ bool abx_roots_deny(const struct abx_roots *roots, const char *path)
 	return roots->picky && (abx_roots_deny_link(roots, path) || !is_allowed(roots, path));
 }
 
+int abx_path_check_removal(const struct abx_path *path, const struct abx_roots *roots, struct abx_err *err)
+{
+	for (size_t i = 0; i < roots->n; i++)
+		if (abx_path_below(path->resolved, roots->roots[i].path))
+			return abx_err_set(err, ABX_E_PATH, "Path is not allowed: it is the base directory, or holds it: %s", path->resolved);
+	return 0;
+}
+
 /* ---- opening */
 
 static int out_of_memory(struct abx_err *err)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/uri.h"
+#include "common/utf8.h"
 
 /* The rows that fit a path best so far. */
 struct best {
@@ -19,7 +20,7 @@ static void clear_params(struct abx_request *req)
 	req->n_params = 0;
 }
 
-/* Decode one segment as the parameter `name`. -1: it cannot be one (empty, or with NUL or '/' inside). */
+/* Decode one segment as the parameter `name`. -1: it cannot be one (empty, with NUL or '/' inside, or not UTF-8). */
 static int add_param(struct abx_request *req, const char *name, size_t name_len, const char *segment, size_t len)
 {
 	abx_auto_strbuf struct abx_strbuf value = ABX_STRBUF_INIT;
@@ -27,7 +28,8 @@ static int add_param(struct abx_request *req, const char *name, size_t name_len,
 	if (len == 0 || req->n_params == ABX_PATH_PARAMS)
 		return -1;
 	abx_uri_decode(segment, len, false, &value);
-	if (value.failed || memchr(value.buf, '\0', value.len) || memchr(value.buf, '/', value.len))
+	if (value.failed || memchr(value.buf, '\0', value.len) || memchr(value.buf, '/', value.len) ||
+	    !abx_utf8_is_valid(value.buf, value.len))
 		return -1;
 	req->params[req->n_params].name = name;
 	req->params[req->n_params].name_len = name_len;

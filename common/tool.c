@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "common/spawn_internal.h"
 #include "common/utf8.h"
 
 int abx_tool_run(const struct abx_request *req, const struct abx_tool *tool, struct abx_spawn_result *ret_result,
@@ -39,6 +40,16 @@ int abx_tool_run(const struct abx_request *req, const struct abx_tool *tool, str
 	*ret_result = result;
 	result = (struct abx_spawn_result)ABX_SPAWN_RESULT_INIT;
 	return 0;
+}
+
+bool abx_tool_is_installed(const char *name)
+{
+	abx_auto_fd int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	abx_auto_env struct abx_env env = { 0 };
+	abx_auto_free char *path = NULL;
+
+	/* Where that cannot be found out, running it will tell. */
+	return root_fd < 0 || abx_env_init(&env) < 0 || abx_env_find_program(&env, root_fd, name, &path) != ENOENT;
 }
 
 bool abx_tool_is_missing(const struct abx_err *err)

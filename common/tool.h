@@ -21,6 +21,9 @@ struct abx_tool {
 int abx_tool_run(const struct abx_request *req, const struct abx_tool *tool, struct abx_spawn_result *ret_result,
 		 struct abx_err *err);
 
+/* Whether there is such a program for it to run, from the root directory. */
+bool abx_tool_is_installed(const char *name);
+
 /* Whether `err` says that a program is not installed. */
 bool abx_tool_is_missing(const struct abx_err *err);
 

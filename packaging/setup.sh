@@ -7,7 +7,7 @@ STAMP=$BUILD/.stamp
 
 # What a build needs on Debian 12, and lighttpd. Of names with a bar between them any one will do.
 PACKAGES="gcc libc6-dev make autoconf automake pkg-config|pkgconf lighttpd libfcgi-dev libjansson-dev nettle-dev libseccomp-dev
-	libarchive-dev libwebsockets-dev libyaml-dev libsqlite3-dev libcurl4-gnutls-dev|libcurl4-openssl-dev|libcurl4-nss-dev"
+	libarchive-dev libyaml-dev libsqlite3-dev libcurl4-gnutls-dev|libcurl4-openssl-dev|libcurl4-nss-dev"
 
 say() {
 	echo "${0##*/}: $*" >&2

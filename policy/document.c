@@ -141,6 +141,9 @@ static int check_keys(struct abx_reader *r, const struct abx_entry *entry, const
 		case ABX_KEY_IDLE:
 			result = abx_reader_warn(r, line, err, "can have no effect on this endpoint");
 			break;
+		case ABX_KEY_LATER:
+			result = abx_reader_warn(r, line, err, "has no effect yet: the endpoint is not implemented and refuses every call");
+			break;
 		case ABX_KEY_UNFINISHED:
 			result = abx_complain(r, line, err, "is not implemented yet for this endpoint");
 			break;

@@ -81,7 +81,7 @@ static inline unsigned abx_key_number(enum abx_key key)
 }
 
 /* What a key can do on an endpoint. */
-enum abx_key_effect { ABX_KEY_WORKS, ABX_KEY_IDLE, ABX_KEY_UNFINISHED };
+enum abx_key_effect { ABX_KEY_WORKS, ABX_KEY_IDLE, ABX_KEY_LATER /* nothing runs there yet */, ABX_KEY_UNFINISHED };
 enum abx_key_effect abx_key_effect(const struct abx_endpoint *endpoint, enum abx_key key);
 
 /* What the layers say of an endpoint, weakest first: the last one decides. */

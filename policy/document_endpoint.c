@@ -27,10 +27,13 @@ static int take_checked(struct abx_reader *r, const struct abx_node *node, const
 	return 0;
 }
 
-static const char *check_path(const char *text)
+static bool is_absolute(const char *text)
 {
-	if (*text != '/' && strcmp(text, "**") != 0 && strncmp(text, "**/", 3) != 0)
-		return "is not an absolute path: begin with '/' or '**/'";
+	return *text == '/' || strcmp(text, "**") == 0 || strncmp(text, "**/", 3) == 0;
+}
+
+static const char *check_components(const char *text)
+{
 	for (const char *p = text; *p; p += *p == '/') {
 		size_t len = strcspn(p, "/");
 
@@ -41,15 +44,40 @@ static const char *check_path(const char *text)
 	return NULL;
 }
 
-static int take_paths(struct abx_reader *r, const struct abx_node *node, const struct abx_schema *schema, void *target, struct abx_err *err)
+static const char *check_allowed(const char *text)
 {
-	return take_checked(r, node, schema, target, check_path, err);
+	return is_absolute(text) ? check_components(text) : "is not an absolute path: begin with '/' or '**/'";
+}
+
+static const char *check_denied(const char *text)
+{
+	return *text == '~' ? "is not an absolute path, and '~' is nobody's home here: begin with '/' or '**/'" : check_components(text);
+}
+
+/* "*.pem" can only be meant for wherever such a name stands. */
+static int take_denied(struct abx_reader *r, const struct abx_node *node, const struct abx_schema *schema, void *target, struct abx_err *err)
+{
+	char **list;
+
+	if (take_checked(r, node, schema, target, check_denied, err) < 0)
+		return -1;
+	for (list = *(char ***)((char *)target + schema->offset); *list; list++) {
+		char *text;
+
+		if (is_absolute(*list))
+			continue;
+		if (asprintf(&text, "**/%s", *list) < 0)
+			return abx_err_set(err, ABX_E_INTERNAL, "Out of memory");
+		free(*list);
+		*list = text;
+	}
+	return 0;
 }
 
 /* An endpoint that may touch nothing is one that is off. */
 static int take_trees(struct abx_reader *r, const struct abx_node *node, const struct abx_schema *schema, void *target, struct abx_err *err)
 {
-	if (take_paths(r, node, schema, target, err) < 0)
+	if (take_checked(r, node, schema, target, check_allowed, err) < 0)
 		return -1;
 	return node->first ? 0 : abx_complain(r, node->line, err, "names no path: to turn the endpoint off, write enabled: false");
 }
@@ -172,7 +200,7 @@ void abx_rate_text(const struct abx_rate *rate, char out[ABX_RATE_TEXT])
 
 static const struct abx_schema paths_schema[] = {
 	{ .key = "allow", .take = take_trees, .offset = LIST(ABX_ALLOW_PATHS) },
-	{ .key = "deny", .take = take_paths, .offset = LIST(ABX_DENY_PATHS) },
+	{ .key = "deny", .take = take_denied, .offset = LIST(ABX_DENY_PATHS) },
 	{ .key = NULL },
 };
 

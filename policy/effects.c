@@ -34,7 +34,6 @@ static const struct {
 	{ ABX_KEY_COMMANDS | ABX_KEY_CONFINE, "process_start" },
 	{ ABX_KEY_CONFINE | ABX_KEY_LANGUAGES | ABX_KEY_PATHS, "code_run" },
 	{ ABX_KEY_CONFINE, "commands_run" },
-	{ ABX_KEY_CONFINE, "pty_create" },
 	{ ABX_KEY_EXTENSIONS | ABX_KEY_OVERWRITE, "upload" },
 	{ ABX_KEY_EXTENSIONS | ABX_KEY_OVERWRITE, "upload_stream" },
 	{ ABX_KEY_VARIABLES, "env_get" },
@@ -45,7 +44,7 @@ static const struct {
 
 /*
  * Keys that nothing enforces yet: a document that uses one is refused, because its owner would believe that it holds. Whoever builds what enforces a key
- * takes its line away. Beyond these no key of a value is taken for an endpoint that is not implemented (ABX_EP_PLANNED).
+ * takes its line away. An endpoint that is not implemented at all (ABX_EP_PLANNED) refuses every call, so there a key cannot hold less than it says.
  */
 static const struct {
 	unsigned keys;
@@ -102,7 +101,7 @@ enum abx_key_effect abx_key_effect(const struct abx_endpoint *endpoint, enum abx
 	if (!(working_keys(endpoint) & key))
 		return ABX_KEY_IDLE;
 	if ((endpoint->flags & ABX_EP_PLANNED) && !(key & GATE_KEYS))
-		return ABX_KEY_UNFINISHED;
+		return ABX_KEY_LATER;
 	for (size_t i = 0; i < ABX_N(unfinished); i++)
 		if ((unfinished[i].keys & key) && (!unfinished[i].endpoint || strcmp(unfinished[i].endpoint, endpoint->id) == 0))
 			return ABX_KEY_UNFINISHED;

@@ -128,6 +128,8 @@ static int run_program(struct abx_request *req, const struct command *command, s
 	if (command_arguments(req, command, &input, err) < 0 ||
 	    abx_command_prepare_own(req, program->argv, program->dir_fd, command_timeout(req, command), &spawned, err) < 0)
 		return -1;
+	/* What reads lines finds one. */
+	abx_strbuf_addc(&input, '\n');
 	spawned.spawn.input = input.buf;
 	spawned.spawn.input_len = input.len;
 	spawned.spawn.sink = &output.sink;

@@ -277,7 +277,7 @@ int h_custom_route(struct abx_request *req, struct abx_err *err)
 	struct abx_json_writer jw = ABX_JSON_WRITER_INIT(&question);
 	auto_call struct call call = CALL_INIT;
 
-	if (abx_gate_arguments(req, NULL, err) < 0 || write_question(&jw, req, err) < 0)
+	if (abx_gate_admit(req, err) < 0 || abx_gate_arguments(req, NULL, err) < 0 || write_question(&jw, req, err) < 0)
 		return -1;
 	abx_strbuf_addf(&what, "Route '%s'", req->endpoint->id);
 	if (call_begin(&call, req, &question, (double)req->rule->limits.timeout_seconds, what.buf, err) < 0)

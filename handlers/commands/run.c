@@ -61,6 +61,24 @@ static int run(struct abx_request *req, const struct command *command, const str
 	return result;
 }
 
+/* Before the body is looked at: whether the caller may use the command, and how often. */
+static int admit(struct abx_request *req, const struct command *command, struct abx_err *err)
+{
+	const struct abx_endpoint *self = req->endpoint;
+	const struct abx_rule *outer = req->rule;
+	const struct abx_roots *roots = req->roots;
+	bool own = command && command->endpoint;
+
+	if (command && command_authorize(req, command, err) < 0)
+		return -1;
+	req->endpoint = self;
+	req->rule = outer;
+	req->roots = roots;
+	if (abx_gate_admit(req, err) < 0)
+		return -1;
+	return own && (command_authorize(req, command, err) < 0 || abx_gate_admit(req, err) < 0) ? -1 : 0;
+}
+
 int h_commands_run(struct abx_request *req, struct abx_err *err)
 {
 	const char *name = abx_request_param(req, "name");
@@ -69,7 +87,7 @@ int h_commands_run(struct abx_request *req, struct abx_err *err)
 	const struct abx_rule *outer = req->rule;
 	int result;
 
-	if (command && (command_authorize(req, command, err) < 0 || (command->endpoint && abx_gate_admit(req, err) < 0)))
+	if (admit(req, command, err) < 0)
 		return -1;
 	/* The body is one of a named command, whatever the endpoint that does the same takes. */
 	own = req->endpoint;

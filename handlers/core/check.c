@@ -1,7 +1,7 @@
 #include <string.h>
 
-#include "common/overrides.h"
 #include "common/shlex.h"
+#include "common/variables.h"
 #include "handlers/core/core.h"
 #include "policy/evaluate.h"
 
@@ -22,19 +22,52 @@ static int answer(struct abx_request *req, const char *code, const char *reason,
 	return abx_response_json(&req->res, 200, &body, err);
 }
 
-/* Only where the path lies is asked, not whether something is there. */
-static int check_path(const struct abx_request *req, const struct abx_rule *rule, const struct abx_roots *roots, struct abx_err *err)
+/* Whether the endpoint has an argument of one of two types. What a call does not use cannot be wrong with it. */
+static bool takes(const struct abx_endpoint *endpoint, enum abx_arg_type type, enum abx_arg_type other)
 {
+	for (size_t i = 0; i < endpoint->n_args; i++)
+		if (endpoint->args[i].type == type || endpoint->args[i].type == other)
+			return true;
+	/* Whatever a named command takes, only the command knows. */
+	return endpoint->flags & ABX_EP_RAW_ARGS;
+}
+
+/* Only where the path lies is asked, not whether something is there. */
+static int check_path(const struct abx_request *req, const struct abx_endpoint *endpoint, const struct abx_rule *rule,
+		      struct abx_err *err)
+{
+	const struct abx_roots *roots = abx_service_roots(req->service, endpoint);
+	unsigned flags = ABX_PATH_MISSING | (endpoint->flags & ABX_EP_LINK ? ABX_PATH_NOFOLLOW : 0);
 	abx_auto_path struct abx_path path = ABX_PATH_INIT;
 	const char *given = abx_arg_string(req, "path");
 	const char *slash;
 
-	if (!given || !*given)
+	if (!given || !*given || !takes(endpoint, ABX_ARG_PATH, ABX_ARG_PATHS))
 		return 0;
-	if (abx_path_resolve(roots, given, ABX_PATH_MISSING, &path, err) < 0)
+	if (abx_path_resolve(roots, given, flags, &path, err) < 0)
 		return err->kind == ABX_E_PATH ? -1 : 0;
+	if ((endpoint->flags & ABX_EP_REMOVES) && (abx_path_check_removal(&path, roots, err) < 0 ||
+						   abx_path_check_removal(&path, &req->service->roots, err) < 0))
+		return -1;
 	slash = strrchr(path.resolved, '/');
 	return abx_rule_allows_extension(rule, slash ? slash + 1 : path.resolved, err);
+}
+
+/* What holds of a variable without a policy, and what the policy says. */
+static int check_variable(const struct abx_request *req, const struct abx_endpoint *endpoint, const struct abx_rule *rule,
+			  struct abx_err *err)
+{
+	const char *name = abx_arg_string(req, "variable");
+
+	if (!name)
+		return 0;
+	if (strcmp(endpoint->id, "env_set") == 0 && abx_variable_check_set(name, err) < 0)
+		return abx_err_prefix(err, "variable");
+	if (strcmp(endpoint->id, "env_get") == 0 && abx_variable_is_secret(name))
+		return abx_err_set(err, ABX_E_VARIABLE, "variable: '%s' is not shown: its name is that of a secret", name);
+	if (takes(endpoint, ABX_ARG_ENV, ABX_ARG_ENV) && abx_variable_is_own(name))
+		return abx_err_set(err, ABX_E_VARIABLE, "variable: '%s' cannot be set: it is one of the server's own", name);
+	return abx_rule_allows_variable(rule, name, err);
 }
 
 static void free_argv(char ***argv)
@@ -57,18 +90,14 @@ static int check_values(const struct abx_request *req, const struct abx_endpoint
 {
 	const struct abx_rule *rule = abx_policy_rule(req->service->policy, endpoint);
 	const char *language = abx_arg_string(req, "language"), *url = abx_arg_string(req, "url");
-	const char *variable = abx_arg_string(req, "variable");
 
-	if (check_path(req, rule, abx_service_roots(req->service, endpoint), err) < 0 || check_command(req, rule, err) < 0)
+	if (check_path(req, endpoint, rule, err) < 0 || check_command(req, rule, err) < 0)
 		return -1;
 	if (language && abx_rule_allows_language(rule, language, err) < 0)
 		return -1;
 	if (url && abx_rule_allows_url(rule, url, err) < 0)
 		return -1;
-	/* What no policy allows. */
-	if (variable && strcmp(endpoint->id, "env_set") == 0 && abx_overrides_check_name(variable, err) < 0)
-		return -1;
-	return variable ? abx_rule_allows_variable(rule, variable, err) : 0;
+	return check_variable(req, endpoint, rule, err);
 }
 
 int h_capabilities_check(struct abx_request *req, struct abx_err *err)

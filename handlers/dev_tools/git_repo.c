@@ -1,5 +1,6 @@
 #include "handlers/dev_tools/git_repo.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "common/clock.h"
@@ -51,6 +52,11 @@ static int too_long(const struct abx_request *req, struct abx_err *err)
 			   (long long)req->rule->limits.timeout_seconds);
 }
 
+static int no_git(struct abx_err *err)
+{
+	return abx_err_errno(err, ENOENT, "There is no 'git' on PATH. Install the package git");
+}
+
 static int run(const struct abx_request *req, struct abx_tool *tool, struct abx_spawn_result *ret_result,
 	       struct abx_err *err)
 {
@@ -62,7 +68,7 @@ static int run(const struct abx_request *req, struct abx_tool *tool, struct abx_
 		return too_long(req, err);
 	if (abx_tool_run(req, tool, &result, err) < 0) {
 		if (abx_tool_is_missing(err))
-			return abx_err_errno(err, err->os_errno, "There is no 'git' on PATH. Install the package git");
+			return no_git(err);
 		return err->kind == ABX_E_TIMEOUT ? too_long(req, err) : -1;
 	}
 	if (result.exit_code != 0) {
@@ -250,8 +256,10 @@ static int open_into(struct abx_request *req, const char *path, struct git_repo 
 		return -1;
 	if (!S_ISDIR(repo->start.st.st_mode))
 		return abx_err_set(err, ABX_E_GIT, "not a directory: %s", path);
-	if (git_find(req->roots, repo->start.resolved, &repo->work_tree, &repo->git_dir, &repo->common_dir, err) < 0 ||
-	    git_check_inside(req->roots, repo->git_dir, repo->common_dir, err) < 0 ||
+	/* Without git nothing is a repository: it is git that is to be named, and not the directory. */
+	if (git_find(req->roots, repo->start.resolved, &repo->work_tree, &repo->git_dir, &repo->common_dir, err) < 0)
+		return err->kind == ABX_E_GIT && !abx_tool_is_installed("git") ? no_git(err) : -1;
+	if (git_check_inside(req->roots, repo->git_dir, repo->common_dir, err) < 0 ||
 	    abx_workdir_make(req->service->policy->run_dir, &repo->ours, err) < 0 || make_envs(repo, err) < 0)
 		return -1;
 	return fill_common_dir(req, repo, err);

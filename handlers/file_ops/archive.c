@@ -179,6 +179,19 @@ static int put_raw(void *ctx, const void *data, size_t len, struct abx_err *err)
 	return 0;
 }
 
+/* What can be told before the first byte is, since behind it there is no way to say that something went wrong but to break off. */
+static int count(struct pack *pack, const struct sources *sources, struct abx_err *err)
+{
+	for (size_t i = 0; i < sources->n; i++) {
+		abx_auto_path struct abx_path path = ABX_PATH_INIT;
+
+		if (abx_path_resolve(pack->req->roots, sources->list[i].given, 0, &path, err) < 0 || pack_count(pack, &path, err) < 0)
+			return -1;
+	}
+	pack->files = 0;
+	return 0;
+}
+
 static int archive_raw(struct abx_request *req, struct pack *pack, enum pack_format format, const struct sources *sources,
 		       struct abx_err *err)
 {
@@ -190,6 +203,8 @@ static int archive_raw(struct abx_request *req, struct pack *pack, enum pack_for
 
 	pack->put = put_raw;
 	pack->ctx = &raw;
+	if (count(pack, sources, err) < 0)
+		return -1;
 	return make(pack, format, sources, err);
 }
 

@@ -1,7 +1,5 @@
 #include "handlers/file_ops/guard.h"
 
-#include <string.h>
-
 #include "common/tree.h"
 
 int guard_directory(struct abx_request *req, const char *name, struct abx_path *ret_path, struct abx_err *err)
@@ -13,20 +11,6 @@ int guard_directory(struct abx_request *req, const char *name, struct abx_path *
 	if (!S_ISDIR(ret_path->st.st_mode))
 		return abx_err_set(err, ABX_E_NO_FILE, "Not a directory: %s", path);
 	return 0;
-}
-
-/* Whether the tree is, or holds, one of the roots. Both paths are as the kernel spells them. */
-static bool holds_root(const struct abx_roots *roots, const struct abx_path *path)
-{
-	size_t len = strlen(path->resolved);
-
-	for (size_t i = 0; i < roots->n; i++) {
-		const char *root = roots->roots[i].path;
-
-		if (strncmp(root, path->resolved, len) == 0 && (!root[len] || root[len] == '/'))
-			return true;
-	}
-	return false;
 }
 
 int guard_denied(const struct abx_request *req, struct abx_err *err)
@@ -41,8 +25,7 @@ int guard_denied(const struct abx_request *req, struct abx_err *err)
 
 int guard_removal(const struct abx_request *req, const struct abx_path *path, struct abx_err *err)
 {
-	if (path->parent_fd < 0 || holds_root(req->roots, path) || holds_root(&req->service->roots, path))
-		return abx_err_set(err, ABX_E_PATH, "Path is not allowed: it is the base directory, or holds it: %s",
-				   path->resolved);
+	if (abx_path_check_removal(path, req->roots, err) < 0 || abx_path_check_removal(path, &req->service->roots, err) < 0)
+		return -1;
 	return abx_tree_check_denied(path, req->roots, err) < 0 ? guard_denied(req, err) : 0;
 }

@@ -79,10 +79,12 @@ enum http_range http_range_parse(const char *header, int64_t size, int64_t *ret_
 
 /* ---- validators */
 
+/* With the time of the last change of any kind: a program may set the time of a modification to what it was. */
 void http_etag(char out[HTTP_ETAG_SIZE], const struct stat *st)
 {
-	snprintf(out, HTTP_ETAG_SIZE, "\"%" PRIx64 ".%lx-%" PRIx64 "-%" PRIx64 "\"", (uint64_t)st->st_mtim.tv_sec,
-		 (unsigned long)st->st_mtim.tv_nsec, (uint64_t)st->st_size, (uint64_t)st->st_ino);
+	snprintf(out, HTTP_ETAG_SIZE, "\"%" PRIx64 ".%lx-%" PRIx64 ".%lx-%" PRIx64 "-%" PRIx64 "\"", (uint64_t)st->st_mtim.tv_sec,
+		 (unsigned long)st->st_mtim.tv_nsec, (uint64_t)st->st_ctim.tv_sec, (unsigned long)st->st_ctim.tv_nsec,
+		 (uint64_t)st->st_size, (uint64_t)st->st_ino);
 }
 
 /* Years that the format has room for. */

@@ -17,7 +17,7 @@ enum http_range { HTTP_RANGE_WHOLE, HTTP_RANGE_PART, HTTP_RANGE_UNSATISFIABLE };
 enum http_range http_range_parse(const char *header, int64_t size, int64_t *ret_first, int64_t *ret_length);
 
 /* Room for http_etag and http_date, the NUL included. */
-#define HTTP_ETAG_SIZE 64
+#define HTTP_ETAG_SIZE 112
 #define HTTP_DATE_SIZE 32
 
 /* A strong validator from modification time, size and inode. */

@@ -164,14 +164,20 @@ static int add_file(struct pack *pack, int fd)
 }
 
 /* A link that stays inside is kept, whether or not something is there. */
-static int add_link(struct pack *pack, const struct abx_tree_entry *entry)
+static bool stays_inside(const struct pack *pack, const struct abx_tree_entry *entry)
 {
 	abx_auto_path struct abx_path target = ABX_PATH_INIT;
 	struct abx_err unused = ABX_ERR_INIT;
+
+	return abx_path_resolve(pack->req->roots, entry->path, ABX_PATH_MISSING, &target, &unused) == 0;
+}
+
+static int add_link(struct pack *pack, const struct abx_tree_entry *entry)
+{
 	char text[PATH_MAX];
 	ssize_t n;
 
-	if (abx_path_resolve(pack->req->roots, entry->path, ABX_PATH_MISSING, &target, &unused) < 0)
+	if (!stays_inside(pack, entry))
 		return 0;
 	n = readlinkat(entry->dir_fd, entry->name, text, sizeof(text) - 1);
 	if (n < 0)
@@ -197,6 +203,32 @@ static int add_entry(void *ctx, const struct abx_tree_entry *entry, struct abx_e
 	if (S_ISLNK(entry->st.st_mode))
 		return add_link(pack, entry);
 	return 0;
+}
+
+static int count_entry(void *ctx, const struct abx_tree_entry *entry, struct abx_err *err)
+{
+	struct pack *pack = ctx;
+
+	pack->err = err;
+	if (S_ISREG(entry->st.st_mode) || (S_ISLNK(entry->st.st_mode) && stays_inside(pack, entry)))
+		return count_file(pack);
+	return 0;
+}
+
+int pack_count(struct pack *pack, const struct abx_path *path, struct abx_err *err)
+{
+	const struct abx_tree tree = {
+		.top = path,
+		.roots = pack->req->roots,
+		.flags = ABX_TREE_STAT | ABX_TREE_STRICT,
+		.visit = count_entry,
+		.ctx = pack,
+	};
+
+	pack->err = err;
+	if (S_ISREG(path->st.st_mode))
+		return count_file(pack);
+	return S_ISDIR(path->st.st_mode) ? abx_tree_walk(&tree, err) : 0;
 }
 
 int pack_add(struct pack *pack, const struct abx_path *path, const char *name, struct abx_err *err)

@@ -29,6 +29,9 @@ struct pack {
 /* Begin an archive; the members above "private" are set. Release it in any case. */
 int pack_begin(struct pack *pack, enum pack_format format, struct abx_err *err);
 
+/* Count what pack_add would add: -1 when it is too much, or cannot be read. Nothing else is done. */
+int pack_count(struct pack *pack, const struct abx_path *path, struct abx_err *err);
+
 /* Add what the path stands for, and everything below it, under `name`. */
 int pack_add(struct pack *pack, const struct abx_path *path, const char *name, struct abx_err *err);
 

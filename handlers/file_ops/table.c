@@ -97,6 +97,7 @@ const struct abx_endpoint abx_rows_file_ops[] = {
 		.summary = "Type, size, mode and times of a path.",
 		ABX_ARGS(path_args),
 		.fn = h_files_stat,
+		.flags = ABX_EP_LINK,
 	},
 	{
 		.id = "files_mkdir",
@@ -115,6 +116,7 @@ const struct abx_endpoint abx_rows_file_ops[] = {
 		.summary = "Delete a file or a directory tree.",
 		ABX_ARGS(path_args),
 		.fn = h_files_delete,
+		.flags = ABX_EP_LINK | ABX_EP_REMOVES,
 	},
 	{
 		.id = "files_move",
@@ -124,6 +126,7 @@ const struct abx_endpoint abx_rows_file_ops[] = {
 		.summary = "Move or rename a file or directory.",
 		ABX_ARGS(move_args),
 		.fn = h_files_move,
+		.flags = ABX_EP_LINK | ABX_EP_REMOVES,
 	},
 	{
 		.id = "files_search",

@@ -1,9 +1,12 @@
 #include "handlers/ptyd/client.h"
 
-#include <libwebsockets.h>
 #include <linux/tcp.h>
+#include <netinet/in.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "common/clock.h"
 #include "common/log.h"
@@ -12,21 +15,13 @@
 /* Output in one message. */
 #define PIECE ((size_t)64 << 10)
 
-/* Bytes read from a connection at once. */
-#define READ_SIZE 32768
-
 /* Errors that wait for their client, before no more of its messages are read. */
 #define ERRORS_MAX 4096
 
 /* How often a client that is behind or held back is looked at. */
 #define LOOK_MS 1000
 
-/* Pings keep proxies from cutting a silent connection, and tell of a peer that has vanished. */
-static const lws_retry_bo_t retry = { .secs_since_valid_ping = 25, .secs_since_valid_hangup = 90 };
-
-static struct lws_context *context;
-static struct lws_vhost *vhost;
-static struct pty_client *clients, *adopting;
+static struct pty_client *clients;
 static unsigned n_clients;
 
 bool pty_clients_any(void)
@@ -43,24 +38,14 @@ bool pty_clients_have_room(void)
 
 void pty_client_wake(struct pty_client *client)
 {
-	if (client->wsi)
-		lws_callback_on_writable(client->wsi);
+	ws_want_write(&client->ws);
 	if (client->session && client->session->ring.end - client->pos >= PTY_BEHIND_MAX)
 		pty_loop_deadline(abx_clock_ms() + LOOK_MS);
 }
 
 static void client_close(struct pty_client *client, int code, const char *reason)
 {
-	if (client->close_code)
-		return;
-	if (client->session)
-		pty_session_detach(client->session, client);
-	client->close_code = code;
-	client->close_reason = reason;
-	client->close_ms = abx_clock_ms() + PTY_CLOSE_MS;
-	pty_loop_deadline(client->close_ms);
-	pty_client_unthrottle(client);
-	pty_client_wake(client);
+	ws_close(&client->ws, code, reason, PTY_CLOSE_MS);
 }
 
 void pty_client_drop(struct pty_client *client)
@@ -72,43 +57,31 @@ void pty_client_drop(struct pty_client *client)
 void pty_clients_stop(void)
 {
 	for (struct pty_client *c = clients; c; c = c->other)
-		client_close(c, PTY_CLOSE_GOING_AWAY, "the server stops");
+		client_close(c, WS_CLOSE_GOING_AWAY, "the server stops");
 }
 
-/* Tell libwebsockets to send the close frame; its callback then returns this. */
-static int say_close(struct pty_client *client)
-{
-	unsigned char reason[64];
-	size_t len = strlen(client->close_reason);
-
-	memcpy(reason, client->close_reason, len);
-	lws_close_reason(client->wsi, (enum lws_close_status)client->close_code, reason, len);
-	return -1;
-}
-
-/* A message is made behind room for the frame's header. */
 static struct abx_strbuf out = ABX_STRBUF_INIT;
 
 static struct abx_json_writer message_begin(const char *type)
 {
-	static const char room[LWS_PRE];
 	struct abx_json_writer jw = ABX_JSON_WRITER_INIT(&out);
 
 	abx_strbuf_reset(&out);
-	abx_strbuf_add(&out, room, sizeof(room));
 	abx_jw_object(&jw);
 	abx_jw_kstring(&jw, "type", type);
 	return jw;
 }
 
-static int message_send(struct pty_client *client)
+static void message_send(struct pty_client *client)
 {
-	size_t len = out.len - LWS_PRE;
-
-	return out.failed || lws_write(client->wsi, (unsigned char *)out.buf + LWS_PRE, len, LWS_WRITE_TEXT) < (int)len ? -1 : 0;
+	/* A message that there was no memory for: the connection is of no further use. */
+	if (out.failed)
+		client_close(client, WS_CLOSE_GOING_AWAY, "out of memory");
+	else
+		ws_send(&client->ws, out.buf, out.len);
 }
 
-static int send_event(struct pty_client *client, const char *event)
+static void send_event(struct pty_client *client, const char *event)
 {
 	const struct pty_session *session = client->session;
 	struct abx_json_writer jw = message_begin("event");
@@ -120,10 +93,10 @@ static int send_event(struct pty_client *client, const char *event)
 	else
 		abx_jw_kint(&jw, "exit_code", session->exit_code);
 	abx_jw_object_end(&jw);
-	return message_send(client);
+	message_send(client);
 }
 
-static int send_error(struct pty_client *client)
+static void send_error(struct pty_client *client)
 {
 	struct abx_json_writer jw = message_begin("error");
 
@@ -132,10 +105,10 @@ static int send_error(struct pty_client *client)
 	abx_strbuf_consume(&client->errors, strlen(client->errors.buf) + 1);
 	if (client->errors.len < ERRORS_MAX / 2)
 		pty_client_unthrottle(client);
-	return message_send(client);
+	message_send(client);
 }
 
-static int send_output(struct pty_client *client)
+static void send_output(struct pty_client *client)
 {
 	static char piece[PIECE];
 	struct abx_json_writer jw = message_begin("output");
@@ -148,43 +121,44 @@ static int send_output(struct pty_client *client)
 	client->pos += len;
 	client->moved_ms = abx_clock_ms();
 	pty_session_taken(client->session);
-	return message_send(client);
+	message_send(client);
 }
 
-/* The connection takes a message: the next one, if there is one. Returns what the callback returns. */
-static int client_write(struct pty_client *client)
+static struct pty_client *client_of(struct ws *ws)
 {
-	int result = 0;
+	return (struct pty_client *)((char *)ws - offsetof(struct pty_client, ws));
+}
 
-	if (client->close_code)
-		return say_close(client);
+/* The connection takes a message: the next one, if there is one. */
+static void client_writable(struct ws *ws)
+{
+	struct pty_client *client = client_of(ws);
+
 	if (!client->greeted) {
 		client->greeted = true;
-		result = send_event(client, "started");
+		send_event(client, "started");
 	} else if (client->errors.len > 0) {
-		result = send_error(client);
+		send_error(client);
 	} else if (client->prelude.len > 0 || client->pos < client->session->ring.end) {
-		result = send_output(client);
+		send_output(client);
 	} else if (client->session->state == PTY_ENDED) {
-		result = send_event(client, "exited");
-		client_close(client, PTY_CLOSE_NORMAL, "exited");
-		return result;
+		send_event(client, "exited");
+		client_close(client, WS_CLOSE_NORMAL, "exited");
 	} else {
-		return 0;
+		return;
 	}
-	lws_callback_on_writable(client->wsi);
-	return result;
+	ws_want_write(ws);
 }
 
 /* ---- receiving */
 
 static void client_throttle(struct pty_client *client)
 {
-	if (client->throttled || client->close_code)
+	if (client->throttled || client->ws.closing)
 		return;
 	client->throttled = true;
 	pty_loop_deadline(abx_clock_ms() + LOOK_MS);
-	lws_rx_flow_control(client->wsi, 0);
+	ws_pause(&client->ws, true);
 }
 
 void pty_client_unthrottle(struct pty_client *client)
@@ -192,7 +166,7 @@ void pty_client_unthrottle(struct pty_client *client)
 	if (!client->throttled)
 		return;
 	client->throttled = false;
-	lws_rx_flow_control(client->wsi, 1);
+	ws_pause(&client->ws, false);
 }
 
 static void refuse(struct pty_client *client, const char *why)
@@ -229,19 +203,14 @@ static void take_message(struct pty_client *client)
 	pty_frame_release(&frame);
 }
 
-/* A piece of a message. Returns what the callback returns. */
-static int client_read(struct pty_client *client, const char *data, size_t len)
+static void client_piece(struct ws *ws, const char *data, size_t len, bool binary, bool end)
 {
-	if (client->close_code)
-		return 0;
-	if (client->message.len + len + lws_remaining_packet_payload(client->wsi) > PTY_MESSAGE_MAX) {
-		client_close(client, PTY_CLOSE_TOO_BIG, "message too big");
-		return say_close(client);
-	}
+	struct pty_client *client = client_of(ws);
+
 	abx_strbuf_add(&client->message, data, len);
-	if (lws_remaining_packet_payload(client->wsi) > 0 || !lws_is_final_fragment(client->wsi))
-		return 0;
-	if (lws_frame_is_binary(client->wsi))
+	if (!end)
+		return;
+	if (binary)
 		refuse(client, "Messages are text");
 	else
 		take_message(client);
@@ -249,23 +218,28 @@ static int client_read(struct pty_client *client, const char *data, size_t len)
 	if (client->message.alloc > PIECE)
 		abx_strbuf_release(&client->message);
 	abx_strbuf_reset(&client->message);
-	return 0;
 }
 
 /* ---- the life of a connection */
 
-static void client_free(struct pty_client *client)
+static void client_closing(struct ws *ws)
 {
-	struct pty_client **link = &clients;
+	struct pty_client *client = client_of(ws);
 
-	if (adopting == client)
-		adopting = NULL;
 	if (client->session)
 		pty_session_detach(client->session, client);
-	while (*link && *link != client)
+	client->throttled = false;
+}
+
+static void client_gone(struct ws *ws)
+{
+	struct pty_client *client = client_of(ws), **link = &clients;
+
+	if (client->session)
+		pty_session_detach(client->session, client);
+	while (*link != client)
 		link = &(*link)->other;
-	if (*link)
-		*link = client->other;
+	*link = client->other;
 	n_clients--;
 	abx_strbuf_release(&client->message);
 	abx_strbuf_release(&client->errors);
@@ -273,52 +247,19 @@ static void client_free(struct pty_client *client)
 	free(client);
 }
 
-static int callback(struct lws *wsi, enum lws_callback_reasons reason, void *user ABX_UNUSED, void *in, size_t len)
-{
-	struct pty_client *client = lws_get_opaque_user_data(wsi);
-
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wswitch-enum"
-	switch (reason) {
-	case LWS_CALLBACK_RAW_RX_FILE:
-		pty_loop_serve();
-		return 0;
-	case LWS_CALLBACK_SERVER_NEW_CLIENT_INSTANTIATED:
-		adopting->wsi = wsi;
-		lws_set_opaque_user_data(wsi, adopting);
-		return 0;
-	case LWS_CALLBACK_ESTABLISHED:
-		lws_callback_on_writable(wsi);
-		return 0;
-	case LWS_CALLBACK_SERVER_WRITEABLE:
-		return client_write(client);
-	case LWS_CALLBACK_RECEIVE:
-		return client_read(client, in, len);
-	case LWS_CALLBACK_WSI_DESTROY:
-		if (client)
-			client_free(client);
-		return 0;
-	default:
-		return 0;
-	}
-#pragma GCC diagnostic pop
-}
-
-/*
- * libwebsockets is handed a handshake of our own making: nothing that a stranger has written reaches its parser of headers, and it has no token to log.
- */
 void pty_client_adopt(int fd, const char *key, struct pty_session *session, int close_code, const char *reason)
 {
+	static const struct ws_events events = { client_piece, client_writable, client_gone, client_closing };
 	struct pty_client *client = calloc(1, sizeof(*client));
-	char head[256];
-	int len = snprintf(head, sizeof(head), "GET /pty HTTP/1.1\r\nHost: pty\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-			   "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: %s\r\n\r\n", key);
 
 	if (!client) {
 		close(fd);
 		return;
 	}
-	client->fd = fd;
+	if (ws_open(&client->ws, fd, key, PTY_MESSAGE_MAX, &events) < 0) {
+		free(client);
+		return;
+	}
 	client->message = (struct abx_strbuf)ABX_STRBUF_INIT_MAX(PTY_MESSAGE_MAX + 1);
 	client->prelude = (struct abx_strbuf)ABX_STRBUF_INIT;
 	client->errors = (struct abx_strbuf)ABX_STRBUF_INIT_MAX(PTY_MESSAGE_MAX);
@@ -326,14 +267,12 @@ void pty_client_adopt(int fd, const char *key, struct pty_session *session, int 
 	client->other = clients;
 	clients = client;
 	n_clients++;
-	if (close_code)
+	if (close_code) {
 		client_close(client, close_code, reason);
-	else
-		pty_session_attach(session, client);
-	adopting = client;
-	if (!lws_adopt_socket_vhost_readbuf(vhost, fd, head, (size_t)len) && adopting && !adopting->wsi)
-		client_free(client);
-	adopting = NULL;
+		return;
+	}
+	pty_session_attach(session, client);
+	ws_want_write(&client->ws);
 }
 
 /* ---- time */
@@ -345,25 +284,15 @@ static bool has_moved(struct pty_client *client)
 	socklen_t len = sizeof(info);
 	uint64_t before = client->acked;
 
-	if (getsockopt(client->fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
+	if (getsockopt(client->ws.source.fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
 		return false;
 	client->acked = info.tcpi_bytes_acked;
 	return client->acked != before;
 }
 
-/* Returns when to look at it again. */
+/* Returns when to look at it again. Not for one that closes. */
 static int64_t client_tick(struct pty_client *client, int64_t now)
 {
-	/* It is we who read nothing from it: that it does not answer pings is no sign. */
-	if (client->throttled)
-		lws_validity_confirmed(client->wsi);
-	if (client->close_code) {
-		if (client->close_ms > now)
-			return client->close_ms;
-		client->close_ms = INT64_MAX;
-		lws_set_timeout(client->wsi, PENDING_TIMEOUT_USER_REASON_BASE, LWS_TO_KILL_ASYNC);
-		return INT64_MAX;
-	}
 	if (client->session->ring.end - client->pos < PTY_BEHIND_MAX) {
 		client->moved_ms = now;
 		return client->throttled ? now + LOOK_MS : INT64_MAX;
@@ -372,7 +301,7 @@ static int64_t client_tick(struct pty_client *client, int64_t now)
 		client->moved_ms = now;
 	if (client->moved_ms + PTY_STALL_MS <= now) {
 		pty_client_drop(client);
-		return client->close_ms;
+		return client->ws.dead_ms;
 	}
 	return now + LOOK_MS;
 }
@@ -384,51 +313,15 @@ int64_t pty_clients_tick(int64_t now_ms)
 
 	for (struct pty_client *c = clients; c; c = following) {
 		following = c->other;
-		int64_t moment = client_tick(c, now_ms);
-		if (moment < next)
+		int64_t moment = ws_tick(&c->ws, now_ms);
+		/* 0: it is no more. */
+		if (moment && !c->ws.closing) {
+			int64_t own = client_tick(c, now_ms);
+
+			moment = own < moment ? own : moment;
+		}
+		if (moment && moment < next)
 			next = moment;
 	}
 	return next;
-}
-
-/* ---- the beginning */
-
-/* Its errors are no errors of ours: it calls an adopted handshake one. */
-static void log_line(int level ABX_UNUSED, const char *line)
-{
-	abx_log(ABX_LOG_DEBUG, "libwebsockets: %.*s", (int)strcspn(line, "\n"), line);
-}
-
-int pty_clients_open(int loop_fd, struct abx_err *err)
-{
-	static const struct lws_protocols protocols[] = {
-		{ .name = "pty", .callback = callback, .rx_buffer_size = READ_SIZE },
-		{ .name = NULL },
-	};
-	const struct lws_context_creation_info info = {
-		.port = CONTEXT_PORT_NO_LISTEN,
-		.protocols = protocols,
-		.retry_and_idle_policy = &retry,
-		.pt_serv_buf_size = READ_SIZE,
-		.max_http_header_data = 1024,
-		.fd_limit_per_thread = PTY_CLIENTS_MAX + 16,
-		.timeout_secs = 10,
-		.gid = (gid_t)-1,
-		.uid = (uid_t)-1,
-		.options = LWS_SERVER_OPTION_EXPLICIT_VHOSTS | LWS_SERVER_OPTION_SKIP_SERVER_CANONICAL_NAME,
-		.vhost_name = "pty",
-	};
-	lws_sock_file_fd_type loop = { .filefd = loop_fd };
-
-	lws_set_log_level(LLL_ERR | LLL_WARN, log_line);
-	context = lws_create_context(&info);
-	vhost = context ? lws_create_vhost(context, &info) : NULL;
-	if (!vhost || !lws_adopt_descriptor_vhost(vhost, LWS_ADOPT_RAW_FILE_DESC, loop, "pty", NULL))
-		return abx_err_set(err, ABX_E_INTERNAL, "Cannot make the WebSocket server");
-	return 0;
-}
-
-void pty_clients_serve(void)
-{
-	lws_service(context, 0);
 }

@@ -1,7 +1,7 @@
 /*
- * The WebSocket connections: libwebsockets frames them, what is said is ours. Everything that this file and socket.c know of that library stays there.
+ * The clients of terminals: what is said over their WebSockets (ws.h).
  *
- * Close codes: 1000 the shell has ended, 1001 the server stops, 1009 a message is longer than PTY_MESSAGE_MAX, 4001 bad credentials, 4003 the endpoint is
+ * Close codes: 1000 the shell has ended, 1001 the server stops, 1002 the protocol was broken, 1009 a message is longer than PTY_MESSAGE_MAX, 4001 bad credentials, 4003 the endpoint is
  * off or a scope is missing, 4004 no such session, 4008 the client was too slow.
  *
  * A client that is slow is given what it lacks for as long as that is kept (PTY_RING_SIZE). While all clients of a session are PTY_BEHIND_MAX behind, its terminal is
@@ -13,6 +13,7 @@
 
 #include "common/strbuf.h"
 #include "handlers/ptyd/session.h"
+#include "handlers/ptyd/ws.h"
 
 #define PTY_STALL_MS 10000
 
@@ -23,40 +24,26 @@
 #define PTY_CLIENTS_MAX 512
 
 enum pty_close {
-	PTY_CLOSE_NORMAL = 1000,
-	PTY_CLOSE_GOING_AWAY = 1001,
-	PTY_CLOSE_TOO_BIG = 1009,
 	PTY_CLOSE_CREDENTIALS = 4001,
 	PTY_CLOSE_DISABLED = 4003,
 	PTY_CLOSE_NO_SESSION = 4004,
 	PTY_CLOSE_SLOW = 4008
 };
 
-struct lws;
-
 struct pty_client {
+	struct ws ws;
 	struct pty_client *next;  /* of the same session */
 	struct pty_client *other; /* of all */
-	struct pty_session *session; /* NULL: to be closed */
-	struct lws *wsi;
-	int fd;
+	struct pty_session *session; /* NULL: it is being closed */
 	uint64_t pos;   /* how far it has got the output */
 	struct abx_strbuf prelude; /* output that comes first */
 	bool greeted;   /* it was told that the session has started */
 	bool throttled; /* nothing is read from it for now */
-	int close_code; /* 0: none yet */
-	const char *close_reason;
-	int64_t close_ms;  /* when it is cut off if the close cannot be sent */
 	int64_t moved_ms;  /* when its connection last took something */
 	uint64_t acked;    /* bytes that its machine has taken by then */
 	struct abx_strbuf message; /* that is arriving */
 	struct abx_strbuf errors;  /* what was wrong with its messages: whole messages for it, each with a NUL behind */
 };
-
-int pty_clients_open(int loop_fd, struct abx_err *err);
-
-/* Serve WebSockets and the loop, until the next event is done. */
-void pty_clients_serve(void);
 
 /*
  * Complete the handshake of a connection whose head was read and found good, with its Sec-WebSocket-Key. The client joins `session`; or, with a

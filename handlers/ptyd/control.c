@@ -15,14 +15,16 @@ static const char *const shells[] = { "/bin/bash", "/bin/sh", "/bin/zsh", "/usr/
 
 struct pty_control {
 	struct pty_source source;
-	int cwd_fd;
+	int fds[ABX_PTY_FDS - 1]; /* what came with the request: the directory to start in, and trees */
+	size_t n_fds;
 	struct abx_strbuf in;
 };
 
 static void control_free(struct pty_control *control)
 {
 	pty_loop_close(&control->source);
-	abx_cleanup_fd(&control->cwd_fd);
+	while (control->n_fds > 0)
+		abx_cleanup_fd(&control->fds[--control->n_fds]);
 	abx_strbuf_release(&control->in);
 	free(control);
 }
@@ -87,7 +89,18 @@ static struct pty_session *find(const json_t *request, struct abx_err *err)
 static int do_create(struct pty_control *control, const json_t *request, struct abx_err *err)
 {
 	const char *shell = json_string_value(json_object_get(request, "shell"));
-	struct pty_plan plan = { .cwd_fd = control->cwd_fd, .env = json_object_get(request, "env") };
+	unsigned confine = (unsigned)json_integer_value(json_object_get(request, "confine"));
+	struct pty_plan plan = {
+		.env = json_object_get(request, "env"),
+		.confine = confine,
+		.spool_dir = json_string_value(json_object_get(request, "spool")),
+	};
+
+	if (control->n_fds == 0 || !plan.spool_dir)
+		return abx_err_set(err, ABX_E_INTERNAL, "The request has no directory");
+	plan.cwd_fd = control->fds[0];
+	plan.trees = control->fds + 1;
+	plan.n_trees = control->n_fds - 1;
 
 	for (size_t i = 0; shell && i < ABX_N(shells); i++)
 		if (strcmp(shells[i], shell) == 0)
@@ -207,10 +220,10 @@ static void control_ready(struct pty_source *source, uint32_t events ABX_UNUSED)
 
 /* ---- arrivals */
 
-ssize_t pty_receive(int socket, int *fds, size_t max)
+ssize_t pty_receive(int socket, int *fds, size_t max, size_t *ret_n)
 {
 	union {
-		char room[CMSG_SPACE(2 * sizeof(int))];
+		char room[CMSG_SPACE(ABX_PTY_FDS * sizeof(int))];
 		struct cmsghdr align;
 	} rights;
 	char byte;
@@ -218,34 +231,36 @@ ssize_t pty_receive(int socket, int *fds, size_t max)
 	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = rights.room, .msg_controllen = CMSG_SPACE(max * sizeof(int)) };
 	ssize_t len = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
+	*ret_n = 0;
 	for (struct cmsghdr *c = len < 0 ? NULL : CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
 			continue;
 		size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (size_t i = 0; i < count && i < max; i++)
-			memcpy(&fds[i], CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+		*ret_n = count < max ? count : max;
+		memcpy(fds, CMSG_DATA(c), *ret_n * sizeof(int));
 	}
 	return len;
 }
 
 static void request_ready(struct pty_source *source, uint32_t events ABX_UNUSED)
 {
-	int fds[2] = { -1, -1 };
-	ssize_t len = pty_receive(source->fd, fds, 2);
+	int fds[ABX_PTY_FDS];
+	size_t n = 0;
 
 	/* All other ends are closed: abxd is gone, which is seen elsewhere. */
-	if (len == 0)
+	if (pty_receive(source->fd, fds, ABX_N(fds), &n) == 0)
 		pty_loop_change(source, 0);
-	if (fds[0] < 0)
+	if (n == 0)
 		return;
 	struct pty_control *control = calloc(1, sizeof(*control));
 	if (!control) {
-		abx_cleanup_fd(&fds[0]);
-		abx_cleanup_fd(&fds[1]);
+		while (n > 0)
+			abx_cleanup_fd(&fds[--n]);
 		return;
 	}
 	control->source = (struct pty_source){ .fd = fds[0], .events = EPOLLIN, .ready = control_ready };
-	control->cwd_fd = fds[1];
+	control->n_fds = n - 1;
+	memcpy(control->fds, fds + 1, (n - 1) * sizeof(*fds));
 	control->in = (struct abx_strbuf)ABX_STRBUF_INIT_MAX(PTY_REQUEST_MAX);
 	if (pty_loop_add(&control->source) < 0)
 		control_free(control);

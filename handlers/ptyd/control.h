@@ -10,8 +10,8 @@
 /* Longest request: an environment of this size does not fit into an execve(2) either. */
 #define PTY_REQUEST_MAX ((size_t)4 << 20)
 
-/* Receive one byte, and up to `max` descriptors that came with it, which go to `fds`. Returns what recvmsg(2) does. */
-ssize_t pty_receive(int socket, int *fds, size_t max);
+/* Receive one byte, and up to `max` descriptors that came with it: *ret_n of them go to `fds`. Returns what recvmsg(2) does. */
+ssize_t pty_receive(int socket, int *fds, size_t max, size_t *ret_n);
 
 int pty_control_open(struct abx_err *err);
 

@@ -1,6 +1,6 @@
 /*
  * The door: connections to the pty port until it is known what they want. Their head is peeked at, judged by the policy, and taken off the socket; then it is
- * either answered with an error or handed to libwebsockets (client.h).
+ * either answered with an error or handed over as a WebSocket (client.h).
  */
 #ifndef PTYD_DOOR_H
 #define PTYD_DOOR_H

@@ -72,19 +72,50 @@ static void *end_session(void *arg)
 	return write(done_fd, &session, sizeof(session)) < 0 ? arg : NULL;
 }
 
-int pty_end_session(struct pty_session *session)
+/* Run it in the background. 0 or -1. */
+static int in_thread(void *(*run)(void *), void *arg)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
 	int rc;
 
-	hang_up(session);
 	if (pthread_attr_init(&attr) != 0)
 		return -1;
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	rc = pthread_create(&thread, &attr, end_session, session);
+	rc = pthread_create(&thread, &attr, run, arg);
 	pthread_attr_destroy(&attr);
 	return rc == 0 ? 0 : -1;
+}
+
+int pty_end_session(struct pty_session *session)
+{
+	hang_up(session);
+	return in_thread(end_session, session);
+}
+
+static void *remove_temp(void *arg)
+{
+	struct abx_workdir *temp = arg;
+
+	abx_workdir_release(temp);
+	free(temp);
+	return NULL;
+}
+
+/* There may be a million files in it. */
+void pty_end_temp(struct pty_session *session)
+{
+	struct abx_workdir *temp = malloc(sizeof(*temp));
+
+	if (session->temp.fd < 0 || !temp) {
+		free(temp);
+		abx_workdir_release(&session->temp);
+		return;
+	}
+	*temp = session->temp;
+	session->temp = (struct abx_workdir)ABX_WORKDIR_INIT;
+	if (in_thread(remove_temp, temp) < 0)
+		remove_temp(temp);
 }
 
 void pty_end_all(void)
@@ -99,5 +130,6 @@ void pty_end_all(void)
 			continue;
 		wait_for_shell(s, deadline);
 		abx_child_kill(&s->child);
+		abx_workdir_release(&s->temp);
 	}
 }

@@ -1,6 +1,5 @@
 /*
- * The head of a WebSocket handshake (RFC 6455, section 4.2.1), read by ourselves before libwebsockets gets the connection: of a header that was sent twice it shows one, and two
- * different tokens have to be seen.
+ * The head of a WebSocket handshake (RFC 6455, section 4.2.1), read with an eye on credentials: of a header that was sent twice both are seen.
  */
 #ifndef PTYD_HEAD_H
 #define PTYD_HEAD_H

@@ -7,9 +7,6 @@
 
 #include "common/clock.h"
 
-/* Events served before WebSockets get their turn. */
-#define SERVED_AT_ONCE 64
-
 static int epoll_fd = -1;
 static int64_t armed_ms = INT64_MAX;
 
@@ -33,7 +30,7 @@ int pty_loop_open(struct abx_err *err)
 		abx_err_errno(err, errno, "Cannot make the event loop");
 		return -1;
 	}
-	return epoll_fd;
+	return 0;
 }
 
 /* One at a time: what an event does may free the source of the next one. */
@@ -41,7 +38,7 @@ void pty_loop_serve(void)
 {
 	struct epoll_event event;
 
-	for (int i = 0; i < SERVED_AT_ONCE && epoll_wait(epoll_fd, &event, 1, 0) == 1; i++) {
+	if (epoll_wait(epoll_fd, &event, 1, -1) == 1) {
 		struct pty_source *source = event.data.ptr;
 
 		source->ready(source, event.events);

@@ -1,6 +1,5 @@
 /*
- * The daemon's descriptors but the WebSockets: one epoll set, which libwebsockets polls as one descriptor of its own. All is one thread, but for what ends
- * process trees (end.c).
+ * The daemon's descriptors: one epoll set. All is one thread, but for what ends process trees (end.c).
  */
 #ifndef PTYD_LOOP_H
 #define PTYD_LOOP_H
@@ -15,10 +14,9 @@ struct pty_source {
 	void (*ready)(struct pty_source *source, uint32_t events);
 };
 
-/* The set itself: readable when there is something to do. */
 int pty_loop_open(struct abx_err *err);
 
-/* Serve what is ready. */
+/* Wait for an event and serve it. */
 void pty_loop_serve(void);
 
 /* Watch source->fd for source->events. 0 or -1 with errno. */

@@ -45,14 +45,13 @@ static void signal_ready(struct pty_source *source, uint32_t events ABX_UNUSED)
 static void abxd_ready(struct pty_source *source, uint32_t events ABX_UNUSED)
 {
 	struct abx_err err = ABX_ERR_INIT;
-	int fds[1] = { -1 };
-	ssize_t n = pty_receive(source->fd, fds, 1);
+	abx_auto_fd int fd = -1;
+	size_t n;
 
-	if (n == 0)
+	if (pty_receive(source->fd, &fd, 1, &n) == 0)
 		stopping = abandoned = true;
-	if (fds[0] >= 0 && pty_door_follow(fds[0], &err) < 0)
+	if (n > 0 && pty_door_follow(fd, &err) < 0)
 		abx_log(ABX_LOG_ERROR, "the new policy is not taken: %s", err.message);
-	abx_cleanup_fd(&fds[0]);
 }
 
 static struct pty_source signals = { .fd = -1, .events = EPOLLIN, .ready = signal_ready };
@@ -77,18 +76,16 @@ static int open_signals(struct abx_err *err)
 static int open_all(struct abx_err *err)
 {
 	struct abx_policy *policy = abx_policy_load(ABX_FD_POLICY, err);
-	int loop_fd;
 
 	if (!policy)
 		return -1;
 	abx_log_init("abx-ptyd", policy->log_level, policy->log_json);
+	abx_workdir_sweep(policy->spool_dir);
 	board = abx_board_map(ABX_FD_BOARD, err);
 	/* Nothing that a child would inherit: it may be sudo, gdb or a browser that somebody starts in a terminal. */
 	if (!board || abx_spawn_init(board, environ, err) < 0 || abx_cage_enter(0, err) < 0)
 		return -1;
-	loop_fd = pty_loop_open(err);
-	if (loop_fd < 0 || open_signals(err) < 0 || pty_end_open(err) < 0 || pty_clients_open(loop_fd, err) < 0 ||
-	    pty_control_open(err) < 0)
+	if (pty_loop_open(err) < 0 || open_signals(err) < 0 || pty_end_open(err) < 0 || pty_control_open(err) < 0)
 		return -1;
 	return pty_door_open(policy, err);
 }
@@ -101,7 +98,7 @@ static void farewell(void)
 	while (pty_clients_any() && abx_clock_ms() < end) {
 		/* So that the wait ends. */
 		pty_loop_deadline(end);
-		pty_clients_serve();
+		pty_loop_serve();
 	}
 }
 
@@ -116,7 +113,7 @@ int main(void)
 	if (write(ABX_FD_CONTROL, "R", 1) != 1)
 		return 1;
 	while (!stopping)
-		pty_clients_serve();
+		pty_loop_serve();
 	farewell();
 	pty_end_all();
 	/* abxd was killed: nobody else would end what the server has started. */

@@ -77,6 +77,7 @@ static void session_free(struct pty_session *session)
 	pty_loop_close(&session->exit);
 	pty_ring_release(&session->ring);
 	abx_strbuf_release(&session->input);
+	abx_workdir_release(&session->temp);
 	free(session);
 }
 
@@ -113,6 +114,7 @@ static void session_end(struct pty_session *session)
 	if (session->closer)
 		pty_control_closed(session->closer, session->id);
 	session->closer = NULL;
+	pty_end_temp(session);
 	forget_oldest();
 	pty_loop_deadline(0);
 }
@@ -379,6 +381,7 @@ struct pty_session *pty_session_create(const struct pty_plan *plan, struct abx_e
 	}
 	session->input = (struct abx_strbuf)ABX_STRBUF_INIT;
 	session->child = (struct abx_child)ABX_CHILD_INIT;
+	session->temp = (struct abx_workdir)ABX_WORKDIR_INIT;
 	session->tty = (struct pty_source){ .fd = -1, .events = EPOLLIN, .ready = tty_ready };
 	session->exit = (struct pty_source){ .fd = -1, .events = EPOLLIN, .ready = exit_ready };
 	session->cols = plan->cols;

@@ -7,6 +7,7 @@
 #include "common/json.h"
 #include "common/spawn_child.h"
 #include "common/utf8.h"
+#include "common/workdir.h"
 #include "handlers/ptyd/loop.h"
 #include "handlers/ptyd/modes.h"
 #include "handlers/ptyd/ring.h"
@@ -61,6 +62,7 @@ struct pty_session {
 	struct abx_strbuf input; /* not taken by the terminal yet */
 	struct pty_client *clients;
 	struct pty_control *closer; /* waits for its end */
+	struct abx_workdir temp; /* the TMPDIR of a shell whose files are confined */
 };
 
 /* What a session is made of. */
@@ -68,6 +70,10 @@ struct pty_plan {
 	const char *shell;
 	int cols, rows, cwd_fd;
 	const json_t *env; /* on top of the server's; NULL: none */
+	unsigned confine;  /* enum abx_confine: what the kernel holds the shell to */
+	const int *trees;  /* where its files are confined: what it may write */
+	size_t n_trees;
+	const char *spool_dir; /* where its temporary directory is made then */
 };
 
 /* ---- session.c */
@@ -133,6 +139,9 @@ int pty_end_session(struct pty_session *session);
 
 /* End those of all sessions, and return when it is done. */
 void pty_end_all(void);
+
+/* Remove a session's temporary directory, if it has one, in the background. */
+void pty_end_temp(struct pty_session *session);
 
 /* ---- control.c */
 

@@ -13,7 +13,9 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "common/confine.h"
 #include "common/spawn_internal.h"
+#include "policy/policy.h"
 
 /* Variables of the caller that are left out: they would have the shell load code before it is one. */
 static const char *const refused[] = { "LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES" };
@@ -32,8 +34,8 @@ static int set_default(struct abx_env *env, const char *name, const char *value)
 	return abx_env_get(env, name) ? 0 : abx_env_set(env, name, value);
 }
 
-/* What a login would have set, and then what the caller wants. */
-static int make_env(const struct pty_plan *plan, const char *home, struct abx_env *env)
+/* What a login would have set, and then what the caller wants. `temp`: the directory that is the shell's own, or NULL. */
+static int make_env(const struct pty_plan *plan, const char *home, const char *temp, struct abx_env *env)
 {
 	int failed = abx_env_init(env);
 	bool has_locale = abx_env_get(env, "LANG") || abx_env_get(env, "LC_ALL") || abx_env_get(env, "LC_CTYPE");
@@ -41,6 +43,8 @@ static int make_env(const struct pty_plan *plan, const char *home, struct abx_en
 	const json_t *value;
 
 	failed |= abx_env_set(env, "TERM", "xterm-256color") | abx_env_set(env, "SHELL", plan->shell) | set_default(env, "HOME", home);
+	if (temp)
+		failed |= abx_env_set(env, "TMPDIR", temp);
 	/* The terminal speaks UTF-8. */
 	if (!has_locale)
 		failed |= abx_env_set(env, "LANG", "C.UTF-8");
@@ -71,20 +75,26 @@ static int open_terminal(const struct pty_plan *plan, char ret_name[64])
 	return abx_steal_fd(&fd);
 }
 
+/* What is started: the shell itself, or abx-exec, which becomes the shell. */
+struct launch {
+	const struct pty_plan *plan;
+	const char *terminal, *program;
+	char *const *argv, *const *vars;
+	struct abx_confined confined; /* of abx-exec */
+};
+
 /*
  * The child begins a session of its own and opens the terminal, which so becomes its controlling one, as standard input: no step of ours has to run in
  * the child. Returns 0 or an errno.
  */
-static int spawn_shell(const struct pty_plan *plan, const char *terminal, char *const *vars, pid_t *ret_pid)
+static int spawn_shell(const struct launch *launch, pid_t *ret_pid)
 {
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
-	abx_auto_free char *name = strdup(plan->shell);
-	char *argv[] = { name, NULL };
 	sigset_t all, none;
 	int rc;
 
-	if (!name || posix_spawn_file_actions_init(&actions) != 0)
+	if (posix_spawn_file_actions_init(&actions) != 0)
 		return ENOMEM;
 	if (posix_spawnattr_init(&attributes) != 0) {
 		posix_spawn_file_actions_destroy(&actions);
@@ -95,12 +105,13 @@ static int spawn_shell(const struct pty_plan *plan, const char *terminal, char *
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
 	posix_spawnattr_setsigdefault(&attributes, &all);
 	posix_spawnattr_setsigmask(&attributes, &none);
-	rc = posix_spawn_file_actions_addfchdir_np(&actions, plan->cwd_fd);
-	rc = rc ? rc : posix_spawn_file_actions_addopen(&actions, 0, terminal, O_RDWR, 0);
+	rc = posix_spawn_file_actions_addfchdir_np(&actions, launch->plan->cwd_fd);
+	rc = rc ? rc : posix_spawn_file_actions_addopen(&actions, 0, launch->terminal, O_RDWR, 0);
 	rc = rc ? rc : posix_spawn_file_actions_adddup2(&actions, 0, 1);
 	rc = rc ? rc : posix_spawn_file_actions_adddup2(&actions, 0, 2);
-	rc = rc ? rc : posix_spawn_file_actions_addclosefrom_np(&actions, 3);
-	rc = rc ? rc : posix_spawn(ret_pid, plan->shell, &actions, &attributes, argv, vars);
+	if (!rc)
+		rc = launch->plan->confine ? abx_confine_actions(&launch->confined, &actions) : posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+	rc = rc ? rc : posix_spawn(ret_pid, launch->program, &actions, &attributes, launch->argv, launch->vars);
 	posix_spawn_file_actions_destroy(&actions);
 	posix_spawnattr_destroy(&attributes);
 	return rc;
@@ -121,32 +132,95 @@ static int adopt(struct abx_child *child, struct abx_err *err)
 	return -1;
 }
 
-int pty_session_start(struct pty_session *session, const struct pty_plan *plan, struct abx_err *err)
+/* By way of abx-exec. Nothing of the caller's is in that program's environment: the marker alone is. */
+static int confine(struct launch *launch, const struct abx_workdir *temp, const char *marker, struct abx_err *err)
 {
-	abx_auto_env struct abx_env env = { 0 };
-	abx_auto_free char **vars = NULL;
-	struct abx_child child = ABX_CHILD_INIT;
-	char terminal[64], home[PATH_MAX] = "", link[32], marker[sizeof(ABX_INVOCATION) + sizeof(child.slot->invocation)];
-	int rc;
+	const struct pty_plan *plan = launch->plan;
+	abx_auto_free int *trees = calloc(plan->n_trees + 1, sizeof(*trees));
+	struct abx_confinement confinement = {
+		.filesystem = plan->confine & ABX_CONFINE_FILESYSTEM,
+		.no_network = plan->confine & ABX_CONFINE_NETWORK,
+		.no_new_privs = plan->confine & ABX_CONFINE_NO_NEW_PRIVS,
+		.trees = trees,
+	};
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", plan->cwd_fd);
-	if (readlink(link, home, sizeof(home) - 1) < 0 || make_env(plan, home, &env) < 0)
-		return abx_err_set(err, ABX_E_INTERNAL, "Cannot make the shell's environment");
-	session->tty.fd = open_terminal(plan, terminal);
-	if (session->tty.fd < 0)
-		return abx_err_errno(err, errno, "Cannot open a terminal");
+	if (!trees)
+		return abx_err_set(err, ABX_E_INTERNAL, "Out of memory");
+	if (temp->fd >= 0) {
+		memcpy(trees, plan->trees, plan->n_trees * sizeof(*trees));
+		trees[plan->n_trees] = temp->fd;
+		confinement.n_trees = plan->n_trees + 1;
+	}
+	if (abx_confine_begin(&confinement, plan->shell, launch->argv, launch->vars, &launch->confined, err) < 0)
+		return -1;
+	launch->program = launch->confined.program;
+	launch->argv = launch->confined.argv;
+	while (*launch->vars != marker)
+		launch->vars++;
+	return 0;
+}
+
+/* Start it. On failure nothing runs, and the slot on the board is free again. */
+static int launch_shell(struct launch *launch, struct abx_child *child, struct abx_err *err)
+{
+	int rc = spawn_shell(launch, &child->pid);
+
+	if (rc)
+		abx_err_errno(err, rc, "Cannot start %s", launch->program);
+	if (rc || adopt(child, err) < 0) {
+		abx_board_child_end(child->slot);
+		return -1;
+	}
+	rc = launch->plan->confine ? abx_confine_finish(&launch->confined, err) : 0;
+	if (!rc)
+		return 0;
+	if (rc > 0)
+		abx_err_errno(err, rc, "Cannot start %s", launch->plan->shell);
+	abx_child_reap(child->pidfd, child->slot);
+	return -1;
+}
+
+static int start(struct pty_session *session, struct launch *launch, struct abx_env *env, struct abx_err *err)
+{
+	struct abx_child child = ABX_CHILD_INIT;
+	char marker[sizeof(ABX_INVOCATION) + sizeof(child.slot->invocation)];
+	abx_auto_free char **vars = NULL;
+
 	child.slot = abx_board_child_begin(abx_spawn_door.board);
 	if (!child.slot)
 		return abx_err_set(err, ABX_E_TABLE_FULL, "Too many running processes (%d)", ABX_BOARD_CHILDREN);
 	snprintf(marker, sizeof(marker), ABX_INVOCATION "%s", child.slot->invocation);
-	vars = abx_env_finish(&env, marker);
-	rc = vars ? spawn_shell(plan, terminal, vars, &child.pid) : ENOMEM;
-	if (rc)
-		abx_err_errno(err, rc, "Cannot start %s", plan->shell);
-	if (rc || adopt(&child, err) < 0) {
+	launch->vars = vars = abx_env_finish(env, marker);
+	if (!vars)
+		abx_err_set(err, ABX_E_INTERNAL, "Out of memory");
+	if (!vars || (launch->plan->confine && confine(launch, &session->temp, marker, err) < 0)) {
 		abx_board_child_end(child.slot);
 		return -1;
 	}
+	if (launch_shell(launch, &child, err) < 0)
+		return -1;
 	session->child = child;
 	return 0;
+}
+
+int pty_session_start(struct pty_session *session, const struct pty_plan *plan, struct abx_err *err)
+{
+	abx_auto_env struct abx_env env = { 0 };
+	abx_auto_free char *name = strdup(plan->shell);
+	char *argv[] = { name, NULL };
+	char terminal[64], home[PATH_MAX] = "", link[32];
+	struct launch launch = { .plan = plan, .terminal = terminal, .program = plan->shell, .argv = argv, .confined = ABX_CONFINED_INIT };
+	int result;
+
+	if ((plan->confine & ABX_CONFINE_FILESYSTEM) && abx_workdir_make(plan->spool_dir, &session->temp, err) < 0)
+		return -1;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", plan->cwd_fd);
+	if (!name || readlink(link, home, sizeof(home) - 1) < 0 || make_env(plan, home, session->temp.path, &env) < 0)
+		return abx_err_set(err, ABX_E_INTERNAL, "Cannot make the shell's environment");
+	session->tty.fd = open_terminal(plan, terminal);
+	if (session->tty.fd < 0)
+		return abx_err_errno(err, errno, "Cannot open a terminal");
+	result = start(session, &launch, &env, err);
+	abx_confined_release(&launch.confined);
+	return result;
 }

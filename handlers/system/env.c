@@ -3,6 +3,7 @@
 #include "common/overrides.h"
 #include "common/request.h"
 #include "common/spawn.h"
+#include "common/variables.h"
 #include "handlers/system/handlers.h"
 #include "policy/evaluate.h"
 
@@ -23,17 +24,6 @@ static bool list_holds(const char *list, const char *name, size_t len)
 	return false;
 }
 
-/* Whether a name tells that its value is somebody's secret. */
-static bool is_secret(const char *name)
-{
-	static const char *const words[] = { "TOKEN", "SECRET", "KEY", "PASSWORD", "CREDENTIAL" };
-
-	for (size_t i = 0; i < ABX_N(words); i++)
-		if (strcasestr(name, words[i]))
-			return true;
-	return false;
-}
-
 /*
  * Add the variable to `variables` unless it is to be left out. Of two with one name the first counts, as for
  * getenv(3).
@@ -47,7 +37,7 @@ static void add_variable(const struct abx_request *req, const char *var, const c
 	if (!equals || (filter && !list_holds(filter, var, (size_t)(equals - var))))
 		return;
 	abx_strbuf_add(&name, var, (size_t)(equals - var));
-	if (is_secret(name.buf) || json_object_get(variables, name.buf) ||
+	if (abx_variable_is_secret(name.buf) || json_object_get(variables, name.buf) ||
 	    abx_rule_allows_variable(req->rule, name.buf, &hidden) < 0)
 		return;
 	json_object_set_new_nocheck(variables, name.buf, json_stringn_nocheck(equals + 1, strlen(equals + 1)));
@@ -92,9 +82,7 @@ static void value_text(const json_t *value, struct abx_strbuf *out)
 
 static int check_name(const struct abx_request *req, const char *name, struct abx_err *err)
 {
-	if (!*name || strchr(name, '='))
-		return abx_err_set(err, ABX_E_VALUE, "vars: a name cannot be empty or hold '='");
-	if (abx_overrides_check_name(name, err) < 0)
+	if (abx_variable_check_set(name, err) < 0)
 		return abx_err_prefix(err, "vars");
 	return abx_rule_allows_variable(req->rule, name, err);
 }

@@ -34,12 +34,11 @@ static int wait_for(int fd, short events, int64_t deadline_ms, struct abx_err *e
 }
 
 /* Hand the daemon its end of the connection. The queue is kept by abxd: while the daemon is being restarted, the message waits in it. */
-static int knock(int their_end, int cwd_fd, int64_t deadline_ms, struct abx_err *err)
+static int knock(int their_end, const int *fds, size_t n_fds, int64_t deadline_ms, struct abx_err *err)
 {
-	int fds[2] = { their_end, cwd_fd };
-	size_t size = (cwd_fd < 0 ? 1 : 2) * sizeof(int);
+	size_t size = (1 + n_fds) * sizeof(int);
 	union {
-		char room[CMSG_SPACE(sizeof(fds))];
+		char room[CMSG_SPACE(ABX_PTY_FDS * sizeof(int))];
 		struct cmsghdr align;
 	} rights = { .room = "" };
 	char byte = 0;
@@ -50,7 +49,9 @@ static int knock(int their_end, int cwd_fd, int64_t deadline_ms, struct abx_err 
 	header->cmsg_level = SOL_SOCKET;
 	header->cmsg_type = SCM_RIGHTS;
 	header->cmsg_len = CMSG_LEN(size);
-	memcpy(CMSG_DATA(header), fds, size);
+	memcpy(CMSG_DATA(header), &their_end, sizeof(int));
+	if (n_fds)
+		memcpy(CMSG_DATA(header) + sizeof(int), fds, n_fds * sizeof(int));
 	while (sendmsg(ABX_FD_PTY, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
 		if (errno != EAGAIN && errno != EINTR)
 			return unavailable(err, "is not running");
@@ -104,7 +105,7 @@ static int take_error(const json_t *answer, struct abx_err *err)
 	return -1;
 }
 
-json_t *ptyd_ask(const json_t *request, int cwd_fd, struct abx_err *err)
+json_t *ptyd_ask(const json_t *request, const int *fds, size_t n_fds, struct abx_err *err)
 {
 	abx_auto_strbuf struct abx_strbuf text = ABX_STRBUF_INIT_MAX((size_t)64 << 20), line = ABX_STRBUF_INIT_MAX(ANSWER_MAX);
 	struct abx_json_writer jw = ABX_JSON_WRITER_INIT(&text);
@@ -119,7 +120,7 @@ json_t *ptyd_ask(const json_t *request, int cwd_fd, struct abx_err *err)
 	}
 	abx_auto_fd int ours = ends[0];
 	abx_auto_fd int theirs = ends[1];
-	if (knock(theirs, cwd_fd, deadline, err) < 0)
+	if (knock(theirs, fds, n_fds, deadline, err) < 0)
 		return NULL;
 	/* With our copy gone, the daemon's death closes the connection. */
 	close(abx_steal_fd(&theirs));

@@ -3,13 +3,14 @@
 #define ABX_TERMINAL_PTYD_H
 
 #include <jansson.h>
+#include <stddef.h>
 
 #include "common/err.h"
 
 /*
- * Send `request`, with the directory `cwd_fd` unless it is -1, and wait for the answer: a new reference, or NULL. ABX_E_UNAVAILABLE: the daemon is not there, or has died
- * meanwhile.
+ * Send `request`, with `n_fds` descriptors, at most ABX_PTY_FDS - 1, and wait for the answer: a new reference, or NULL. ABX_E_UNAVAILABLE: the daemon is not
+ * there, or has died meanwhile.
  */
-json_t *ptyd_ask(const json_t *request, int cwd_fd, struct abx_err *err);
+json_t *ptyd_ask(const json_t *request, const int *fds, size_t n_fds, struct abx_err *err);
 
 #endif

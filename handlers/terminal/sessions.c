@@ -8,7 +8,7 @@ static int relay(struct abx_request *req, json_t *request, struct abx_err *err)
 {
 	abx_auto_strbuf struct abx_strbuf body = ABX_STRBUF_INIT;
 	struct abx_json_writer jw = ABX_JSON_WRITER_INIT(&body);
-	json_t *answer = request ? ptyd_ask(request, -1, err) : NULL;
+	json_t *answer = request ? ptyd_ask(request, NULL, 0, err) : NULL;
 
 	if (!request)
 		return abx_err_set(err, ABX_E_INTERNAL, "Out of memory");

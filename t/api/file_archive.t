@@ -170,6 +170,10 @@ for my $i (1 .. 10_000) {
 is archive(['many'])->{status}, 200, 'ten thousand files';
 AbxServer::spew("$base/many/0", '');
 is_refused(archive(['many']), 400, 'ValueError', undef, 'one more');
+my %raw = (headers => { Accept => 'application/octet-stream' });
+is_refused($server->post('/files/archive', { paths => ['p', 'many'] }, %raw), 400, 'ValueError', undef, 'raw, before the first byte');
+unlink "$base/many/0";
+is $server->post('/files/archive', { paths => ['many'] }, %raw)->{status}, 200, 'ten thousand files, raw';
 
 # A file that cannot be compressed: past the limit the JSON form is an error, and the raw form a body that is cut off.
 open my $random, '<:raw', '/dev/urandom' or die $!;

@@ -11,7 +11,7 @@ use MIME::Base64;
 use Test::More;
 
 my $other = AbxServer::temp_dir();
-my %DENY = (paths => { deny => ['**/.ssh/**', '**/*.key'] });
+my %DENY = (paths => { deny => ['**/.ssh/**', '*.key'] });
 my $policy = {
 	endpoints => {
 		files_list => { %DENY, limits => { max_depth => 2 } },

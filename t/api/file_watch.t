@@ -159,7 +159,7 @@ is_refused('path=nope', 404, 'FileNotFoundError', undef, 'nothing there');
 is_refused('path=w/seen', 404, 'FileNotFoundError', undef, 'a file');
 is_refused('path=..', 403, 'PermissionError', 'path_not_allowed', 'outside');
 is_refused('', 400, 'ValueError', undef, 'no path');
-is_refused("path=w&$_", 400, 'ValueError', undef, $_) for 'interval=x', 'timeout=x', 'interval=', 'timeout=nan', 'interval=inf';
+is_refused("path=w&$_", 400, 'ValueError', undef, $_) for 'interval=x', 'timeout=x', 'interval=', 'timeout=nan', 'interval=inf', 'timeout=0x1', 'timeout=1e400';
 is_refused('path=w&path=w', 400, 'ValueError', 'duplicate_parameter', 'two paths');
 
 # Extremes of the times are taken to what is possible.

@@ -376,6 +376,7 @@ subtest 'without git' => sub {
 	my $answer = $other->get("/git/status?path=$repo");
 	is $answer->{status}, 500, 'the status';
 	like $answer->{json}{error}, qr/git/, 'the message says what is missing';
+	$answer = $other->get("/git/$_?path=$base") and is "$answer->{status} $answer->{json}{type}", '500 FileNotFoundError', "nor is one looked for by $_" for qw(status diff);
 	is $answer->{json}{type}, 'FileNotFoundError', 'the type';
 
 	# One that hangs is killed.

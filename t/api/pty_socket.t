@@ -179,6 +179,10 @@ closes_with(1002, 'an unknown control opcode', [11, 'x']);
 closes_with(1002, 'a ping in parts', [9, 'x', continues => 1]);
 closes_with(1002, 'a part of nothing', [0, 'x']);
 closes_with(1002, 'a close code that is none', [8, pack 'n', 999]);
+closes_with(1002, 'a frame that is not masked', [1, '{}', unmasked => 1]);
+closes_with(1002, 'a long ping', [9, 'x' x 126]);
+closes_with(1002, 'half a close code', [8, 'x']);
+closes_with(1002, 'a message inside another', [1, '{', continues => 1], [1, '{}']);
 closes_with(1000, 'a close', [8, pack 'n', 1000]);
 $ws = AbxWebSocket::watch($server, $id, %in);
 $ws->write_all(AbxWebSocket::frame(1, '{"type": "input", "da', continues => 1) . AbxWebSocket::frame(9, 'between') .

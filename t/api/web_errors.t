@@ -32,6 +32,8 @@ sub raw_error {
 
 is_error($server->get('/nowhere'), 404, 'ValueError', undef, 'unknown path');
 is $server->get('/nowhere/%41?x=1')->{json}{error}, 'Not found: /nowhere/%41', 'the path as it was sent, without the query';
+is $server->get($_)->{json}{error}, "Not found: $_", "$_: no parameter is like that" for '/process/%ff', '/pty/sessions/%ff%fe', '/process/%00', '/process/a%2Fb';
+is $server->post("/commands/%ff", '{}')->{json}{error}, 'Not found: /commands/%ff', 'nor a name of a command';
 my $long = '/' . 'x' x 20000;
 is $server->get($long)->{json}{error}, "Not found: $long", 'a long path is told whole';
 is_error($server->request('PUT', '/health'), 405, 'ValueError', 'method_not_allowed', 'another method');

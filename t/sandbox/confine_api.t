@@ -6,6 +6,7 @@ use FindBin;
 use lib "$FindBin::Bin/../lib";
 
 use AbxServer;
+use AbxWebSocket;
 use File::Copy;
 use IO::Socket::INET;
 use Test::More;
@@ -17,7 +18,7 @@ my %whole = (confine => { filesystem => JSON::PP::true, network => JSON::PP::fal
 sub server {
 	my (%more) = @_;
 	my $server = AbxServer->prepare(%more, env => { PATH => '/usr/local/bin:/usr/bin:/bin' });
-	my %endpoints = map { $_ => { %whole } } qw(shell shell_stream process_start code_run);
+	my %endpoints = map { $_ => { %whole } } qw(shell shell_stream process_start code_run pty_create);
 
 	$endpoints{shell}{paths} = { allow => [$server->base, "$outside/*"] } if $more{globs};
 	$server->{env}{ABX_SERVER_POLICY} = AbxServer::encode_json({ version => 1, groups => ['dev_tools'], endpoints => \%endpoints });
@@ -60,6 +61,18 @@ sub test_server {
 	AbxServer::wait_for(sub { $server->get("/process/$pid")->{json}{state} eq 'exited' });
 	is join('', map { $_->{stream} eq 'stdout' ? $_->{data} : () } @{ $server->get("/process/$pid/output")->{json}{events} }), $told, "$name: process_start";
 	is $server->post('/code/run', { language => 'bash', code => $try })->{json}{stdout}, $told, "$name: code_run";
+
+	# A terminal.
+	my $id = AbxWebSocket::new_session($server, shell => '/bin/bash', cols => 93, rows => 31);
+	my $ws = AbxWebSocket->connect(port => AbxWebSocket::pty_port($server), path => "/pty?session_id=$id");
+	$ws->type("bash try; stty size; echo TMPDIR=\$TMPDIR; echo x >\$TMPDIR/file; sleep 1000 & jobs; echo do\"\"ne\n");
+	my $shown = $ws->expect(qr/done/);
+	like $shown, qr/secret: Permission denied.*NoNewPrivs:\t1.*31 93.*Running/s, "$name: a terminal, with its size and its jobs";
+	unlike $shown, qr/connected/, "$name: without network";
+	my ($own) = $shown =~ m{TMPDIR=(\Q$server->{spool}\E/work-\S+)};
+	ok defined $own && -e "$own/file", "$name: its own directory";
+	is $server->delete("/pty/sessions/$id")->{status}, 200, "$name: it is closed";
+	ok AbxServer::wait_for(sub { temps($server) == 0 }), "$name: which takes the directory with it";
 
 	# A place of its own.
 	$answer = run($server, 'echo $TMPDIR; echo x >$TMPDIR/file; mkdir -p $TMPDIR/a/b; mktemp; ls -d $TMPDIR/..');
@@ -114,6 +127,8 @@ is $answer->{json}{type}, 'RuntimeError', 'its type';
 like $answer->{json}{error}, qr/\ACannot confine the command: /, 'its message';
 is $server->post('/shell/stream', { command => 'touch made' })->{status}, 500, 'no stream';
 is $server->post('/process/start', { command => 'touch made' })->{status}, 500, 'no process';
+is $server->post('/pty/sessions', { shell => '/bin/sh' })->{status}, 500, 'no terminal';
+is_deeply $server->get('/pty/sessions')->{json}{sessions}, [], 'nor a session';
 is_deeply $server->get('/process/list')->{json}{processes}, [], 'no row';
 ok !-e $server->base . '/made', 'nothing is run';
 is temps($server), 0, 'nothing is left';

@@ -71,7 +71,8 @@ static const struct {
 	{ SHELL "commands: {alow: []}", "p.yaml:4: endpoints.shell.commands: unknown key 'alow': did you mean 'allow'?" },
 	{ SHELL "paths: {allow: []}", "p.yaml:4: endpoints.shell.paths.allow: names no path: to turn the endpoint off, write enabled: false" },
 	{ SHELL "paths: {allow: [home]}", "p.yaml:4: endpoints.shell.paths.allow: 'home' is not an absolute path: begin with '/' or '**/'" },
-	{ SHELL "paths: {deny: ['*.pem']}", "p.yaml:4: endpoints.shell.paths.deny: '*.pem' is not an absolute path: begin with '/' or '**/'" },
+	{ SHELL "paths: {deny: ['~/x']}", "p.yaml:4: endpoints.shell.paths.deny: '~/x' is not an absolute path, and '~' is nobody's home here: begin with '/' or '**/'" },
+	{ SHELL "paths: {deny: ['a/../b']}", "p.yaml:4: endpoints.shell.paths.deny: 'a/../b' holds a component '.' or '..'" },
 	{ SHELL "paths: {deny: ['/a/../b']}", "p.yaml:4: endpoints.shell.paths.deny: '/a/../b' holds a component '.' or '..'" },
 	{ SHELL "limits: {rate: 10}", "p.yaml:4: endpoints.shell.limits.rate: must be text, not a number: put it in quotes" },
 	{ SHELL "limits: {rate: 10/m}", "p.yaml:4: endpoints.shell.limits.rate: '10/m' is not a rate: write a number, '/', and s, min, h or d, as in 10/min" },
@@ -95,9 +96,6 @@ static const struct {
 	  "p.yaml:1: endpoints.browser_navigate.url_allow: 'ftp://x/' can match neither http:// nor https://" },
 	/* what nothing enforces yet */
 	{ "endpoints:\n  pty_connect: {limits: {rate: 5/s}}", "p.yaml:2: endpoints.pty_connect.limits.rate: is not implemented yet for this endpoint" },
-	{ "endpoints:\n  pty_create: {confine: {filesystem: true}}", "p.yaml:2: endpoints.pty_create.confine: is not implemented yet for this endpoint" },
-	{ "endpoints:\n  browser_navigate: {block_private_networks: true}",
-	  "p.yaml:2: endpoints.browser_navigate.block_private_networks: is not implemented yet for this endpoint" },
 	/* identities */
 	{ "identities: {}", "p.yaml:1: identities: must be a list, not a map" },
 	{ "identities: [ci]", "p.yaml:1: identities[0]: must be a map, not text" },
@@ -302,6 +300,8 @@ static const struct {
 	{ "endpoints:\n  health: {scopes: [x]}", "p.yaml:2: endpoints.health.scopes: can have no effect on this endpoint" },
 	{ "endpoints:\n  capabilities: {paths: {allow: [/x]}}", "p.yaml:2: endpoints.capabilities.paths: can have no effect on this endpoint" },
 	{ "endpoints:\n  upload: {limits: {timeout_seconds: 5}}", "p.yaml:2: endpoints.upload.limits.timeout_seconds: can have no effect on this endpoint" },
+	{ "endpoints:\n  browser_navigate: {block_private_networks: true}",
+	  "p.yaml:2: endpoints.browser_navigate.block_private_networks: has no effect yet: the endpoint is not implemented and refuses every call" },
 	{ "endpoints:\n  'GET /hello': {enabled: false}", "p.yaml:2: endpoints.'GET /hello': no route of your own is registered under this id" },
 };
 
@@ -313,6 +313,16 @@ static void test_warnings(void)
 
 		is_str(document && document->warnings ? document->warnings[0] : err.message, warnings[i].warning, "warning %zu", i);
 	}
+}
+
+static void test_denied(void)
+{
+	static const char *const want[] = { "**/*.pem", "**/a/b", "/a", "**", "**/x/**", "**/**c**" };
+	struct abx_err err = ABX_ERR_INIT;
+	abx_auto_document struct abx_document *d = parse("endpoints: {download: {paths: {deny: ['*.pem', a/b, /a, '**', '**/x/**', '**c**']}}}", &err);
+
+	for (size_t i = 0; i < ABX_N(want); i++)
+		is_str(d ? entry(d, "download")->values.lists[ABX_DENY_PATHS][i] : err.message, want[i], "what is denied is denied anywhere");
 }
 
 static void test_custom(void)
@@ -381,6 +391,7 @@ int main(void)
 	test_revision();
 	test_languages();
 	test_warnings();
+	test_denied();
 	test_custom();
 	test_files();
 	return done_testing();

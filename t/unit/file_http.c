@@ -85,7 +85,11 @@ static void test_etag(void)
 	other.st_ino = 8;
 	http_etag(b, &other);
 	ok(strcmp(a, b) != 0, "another file");
-	other = (struct stat){ .st_size = INT64_MAX, .st_ino = UINT64_MAX, .st_mtim = { INT64_MIN, 999999999 } };
+	other = st;
+	other.st_ctim.tv_nsec = 2;
+	http_etag(b, &other);
+	ok(strcmp(a, b) != 0, "a change behind a modification time that was set back");
+	other = (struct stat){ .st_size = INT64_MAX, .st_ino = UINT64_MAX, .st_mtim = { INT64_MIN, 999999999 }, .st_ctim = { INT64_MIN, 999999999 } };
 	http_etag(b, &other);
 	ok(b[strlen(b) - 1] == '"', "the longest fits: %s", b);
 }

@@ -184,7 +184,7 @@ static void test_heads(void)
 
 static void test_idle(void)
 {
-	struct pty_client client = { .fd = -1 };
+	struct pty_client client = { .session = NULL };
 	struct pty_session session = { .active_ms = 1000 };
 
 	ok(!pty_session_is_idle(&session, 1000 + PTY_IDLE_MS - 1), "not idle yet");
