@@ -141,11 +141,11 @@ static int check_unique(const struct abx_code *code, const struct abx_endpoint *
 
 int abx_code_scopes(const json_t *list, char ***ret_scopes)
 {
-	char **scopes = calloc(1, sizeof(*scopes));
+	char **scopes = json_is_array(list) ? calloc(1, sizeof(*scopes)) : NULL;
 	const json_t *item;
 	size_t i;
 
-	if (!scopes || !json_is_array(list))
+	if (!scopes)
 		return -1;
 	json_array_foreach(list, i, item)
 		if (!json_is_string(item) || !json_string_length(item) || abx_list_add(&scopes, json_string_value(item)) < 0) {
