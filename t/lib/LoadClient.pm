@@ -45,7 +45,7 @@ sub request {
 	}
 	delete $self->{socket} if $head =~ /^connection: close/mi;
 	my ($status) = $head =~ m{\AHTTP/1\.1 (\d+)};
-	my $content = substr $got, length($head) + 4;
+	$content = substr $got, length($head) + 4;
 	# Chunks: a size in hex, and so many bytes.
 	if ($head =~ /^transfer-encoding: chunked/mi) {
 		my ($chunks, $size) = ($content);
