@@ -10,8 +10,8 @@
  * and `invocation` is what it sets INVOCATION_ID to for the processes that it starts, so that they can be found when it dies. The line comes again when the policy was
  * read again. Another table ends the worker. The end of the stream is abxd's end: the worker exits.
  *
- * A call. abx-commands makes a pair of stream sockets and sends one message on CALLS, the byte 'C', which carries one of the two. A thread of the worker receives it.
- * Both ways the stream consists of frames: the length of the payload in 4 bytes, little endian, a byte that tells the kind, 3 bytes of zero, the payload.
+ * A call. abx-commands makes a pair of stream sockets and sends one message on CALLS, the byte 'C', which carries one of the two. A thread of the worker receives it,
+ * and serves call after call that comes on it until it is closed: a pair outlives a call that was answered to the end. Both ways the stream consists of frames: the length of the payload in 4 bytes, little endian, a byte that tells the kind, 3 bytes of zero, the payload.
  *
  *   to the worker     Q  JSON: {"kind": "command", "name", "request_id", "identity": {"id", "scopes"}} or
  *                        {"kind": "route", "id", "method", "path", "path_params": {}, "query": [[name, value], …], "headers": [[name, value], …], "remote",

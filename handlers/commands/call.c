@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,18 @@
 
 static atomic_uint running;
 
+/*
+ * Connections whose last call has ended, on which the worker waits for another. The last one that came is the first to go: its thread was awake a moment ago. A
+ * generation that drains keeps those it has, and with each a thread of the worker, so there are few.
+ */
+#define IDLE_MAX 16
+
+static struct {
+	pthread_mutex_t lock;
+	int fds[IDLE_MAX];
+	size_t n;
+} idle = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
 static const char *worker_name(void)
 {
 	return abx_code_current()->name;
@@ -42,9 +55,37 @@ int call_nonsense(const struct call *call, const char *what, struct abx_err *err
 	return abx_err_set(err, ABX_E_INTERNAL, "The worker of %s broke the protocol: %s (request %s)", worker_name(), what, call->req->request_id);
 }
 
-/* ---- handing over */
+/* ---- connections */
 
-static void send_some(struct call *call);
+/* One on which the worker still waits, or -1. */
+static int idle_take(void)
+{
+	char byte;
+
+	for (;;) {
+		abx_auto_fd int fd = -1;
+
+		pthread_mutex_lock(&idle.lock);
+		if (idle.n > 0)
+			fd = idle.fds[--idle.n];
+		pthread_mutex_unlock(&idle.lock);
+		if (fd < 0 || (recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN))
+			return abx_steal_fd(&fd);
+	}
+}
+
+static void idle_give(int fd)
+{
+	pthread_mutex_lock(&idle.lock);
+	if (idle.n < IDLE_MAX) {
+		idle.fds[idle.n++] = fd;
+		fd = -1;
+	}
+	pthread_mutex_unlock(&idle.lock);
+	abx_cleanup_fd(&fd);
+}
+
+/* ---- handing over */
 
 static int open_pair(struct call *call, struct abx_err *err)
 {
@@ -54,10 +95,6 @@ static int open_pair(struct call *call, struct abx_err *err)
 		return abx_err_set(err, ABX_E_UNAVAILABLE, "The worker cannot be reached: %s", strerror(errno));
 	call->fd = ends[0];
 	call->their_fd = ends[1];
-	call->sent = 0;
-	call->tries++;
-	/* What fits into the socket lies there when a thread wakes up for it, which then need not sleep again. */
-	send_some(call);
 	return 0;
 }
 
@@ -125,13 +162,15 @@ static void send_some(struct call *call)
 		call->sent += left_to_send(call);
 }
 
-/* What fits is there before the worker looks. */
+/* What fits into the socket lies there when a thread wakes up for it, which then need not sleep again. */
 static int hand_over(struct call *call, struct abx_err *err)
 {
-	if (open_pair(call, err) < 0)
+	call->sent = 0;
+	call->fd = call->tries++ == 0 ? idle_take() : -1;
+	if (call->fd < 0 && open_pair(call, err) < 0)
 		return -1;
 	send_some(call);
-	return knock(call, err);
+	return call->their_fd < 0 ? 0 : knock(call, err);
 }
 
 int call_begin(struct call *call, struct abx_request *req, const struct abx_strbuf *question, double timeout, const char *what, struct abx_err *err)
@@ -154,6 +193,8 @@ int call_begin(struct call *call, struct abx_request *req, const struct abx_strb
 
 void call_end(struct call *call)
 {
+	if (call->answered && call->in_at == call->in_len && left_to_send(call) == 0)
+		idle_give(abx_steal_fd(&call->fd));
 	abx_cleanup_fd(&call->fd);
 	abx_cleanup_fd(&call->their_fd);
 	free(call->in);
@@ -366,6 +407,7 @@ int call_fail(struct call *call, const struct abx_worker_frame *frame, struct ab
 
 	if (!json)
 		return -1;
+	call->answered = true;
 	if (!text || !type || !*type || status < 400 || status > 599)
 		return call_nonsense(call, "a failure that says not what it is", err);
 	req->failure.status = (int)status;

@@ -18,6 +18,7 @@ struct call {
 	const char *what;                  /* "Command 'x'", for messages */
 	int fd, their_fd;  /* our end; the other one, until it is handed over. -1: none */
 	bool counted, taken;
+	bool answered; /* to the last byte: the connection can carry another call */
 	unsigned tries;
 	double timeout;      /* seconds */
 	int64_t began_ms;
@@ -58,7 +59,7 @@ void call_sent(struct call *call);
 /* What the worker said of a failure becomes the request's answer. Returns -1. */
 int call_fail(struct call *call, const struct abx_worker_frame *frame, struct abx_err *err);
 
-/* Give up what is left of it: the worker sees its end. */
+/* Give up what is left of it: unless it was answered the worker sees its end. */
 void call_end(struct call *call);
 #define auto_call __attribute__((cleanup(call_end)))
 

@@ -28,6 +28,7 @@ static int send_result(struct call *call, uint32_t len, struct abx_err *err)
 			return abx_err_set(err, ABX_E_GONE, "The client left during the answer");
 		left -= (size_t)n;
 	}
+	call->answered = true;
 	abx_response_write(res, END, strlen(END));
 	return 0;
 }

@@ -228,8 +228,10 @@ static int send_body(struct call *call, const struct head *head, struct abx_err 
 	for (;;) {
 		if (call_next(call, &frame, err) < 0)
 			return -1;
-		if (frame.kind == 'Z')
+		if (frame.kind == 'Z') {
+			call->answered = true;
 			return 0;
+		}
 		if (frame.kind != 'D')
 			return call_nonsense(call, "a body has pieces and an end", err);
 		if (send_piece(call, frame.len, head->stream, err) < 0)

@@ -55,9 +55,9 @@ class Server:
         self._table = table
 
     def serve(self, channel):
-        """Answer one call. Gone when the caller has left."""
-        channel.send(frames.TAKEN)
+        """Wait for a call, and answer it. Gone when the other end has left."""
         call = json.loads(channel.receive()[1].decode("utf-8"))
+        channel.send(frames.TAKEN)
         body = channel.receive()[1]
         if call["kind"] == "command":
             self._command(channel, call, body)

@@ -17,7 +17,8 @@ from . import environment
 from .calls import Server, say
 from .frames import Channel, Gone
 
-THREADS_MAX = 128
+# The calls that abx-commands has at a time, and what its generations before may have kept of connections.
+THREADS_MAX = 160
 
 # How long code that runs at the end may take before the process is ended all the same.
 END_SECONDS = 2.0
@@ -128,7 +129,7 @@ class Worker:
         thread.start()
 
     def _take(self):
-        """A thread is about to run a function: another has to wait in its place."""
+        """A thread is about to serve a connection: another has to wait in its place."""
         with self._lock:
             self._idle -= 1
             if self._idle == 0 and self._threads < THREADS_MAX:
@@ -152,7 +153,9 @@ class Worker:
             self._take()
             self._open.add(sock)
             try:
-                self._server.serve(Channel(sock))
+                channel = Channel(sock)
+                while os.getpid() == self._pid:
+                    self._server.serve(channel)
             except Gone:
                 pass
             except BaseException as error:
@@ -165,7 +168,7 @@ class Worker:
             self._release()
 
     def _receive(self):
-        """The next call's socket; None when there will be none."""
+        """The next connection, on which calls come; None when there will be none."""
         while True:
             try:
                 message, control, _, _ = self._calls.recvmsg(16, socket.CMSG_SPACE(_FD_SIZE), socket.MSG_CMSG_CLOEXEC)
