@@ -14,7 +14,6 @@ void abx_worker_header(char kind, uint32_t len, unsigned char ret_header[ABX_WOR
 static int64_t longest(char kind)
 {
 	switch (kind) {
-	case 'T':
 	case 'Z':
 		return 0;
 	case 'F':

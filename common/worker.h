@@ -17,15 +17,14 @@
  *                        {"kind": "route", "id", "method", "path", "path_params": {}, "query": [[name, value], …], "headers": [[name, value], …], "remote",
  *                        "request_id", "identity": null or {…}}
  *                     B  exactly one: the body as the caller sent it, checked to be a JSON object or empty
- *   from the worker   T  empty: a thread has taken the call
- *                     F  JSON: {"status", "error", "type"[, "code"]}: it failed
+ *   from the worker   F  JSON: {"status", "error", "type"[, "code"]}: it failed
  *                     R  a command's result: the text of a JSON value, of any length
  *                     H  JSON, a route's head: {"status", "headers": [[name, value], …], "stream": bool, "length": number or null}
  *                     D  a piece of a route's body; of a stream, one event
  *                     Z  empty: the end of a route's body
  *
- * First T, then R or F; for a route H, D …, Z, or F in the place of H. A stream that closes before T was not taken: the call is sent again. One that closes later is the
- * worker's death or a fault of it. When the caller leaves, or the time is up, abx-commands closes its end.
+ * R or F; for a route H, D …, Z, or F in the place of H. The worker reads all of a call before it begins with it. A stream that it closes with something unread
+ * (ECONNRESET) carries a call that was not begun: it is sent again. One that closes without an answer and with nothing unread is the worker's death or a fault of it. When the caller leaves, or the time is up, abx-commands closes its end.
  */
 #ifndef ABX_WORKER_H
 #define ABX_WORKER_H

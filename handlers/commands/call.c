@@ -1,11 +1,13 @@
 #include "handlers/commands/call.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -205,6 +207,14 @@ void call_end(struct call *call)
 
 /* ---- waiting */
 
+/* Whether the worker has all of it: what it has not read yet lies in the socket (unix(7), SIOCOUTQ). */
+static bool is_taken(const struct call *call)
+{
+	int unread;
+
+	return call->their_fd < 0 && left_to_send(call) == 0 && ioctl(call->fd, SIOCOUTQ, &unread) == 0 && unread == 0;
+}
+
 static int too_late(const struct call *call, struct abx_err *err)
 {
 	abx_auto_strbuf struct abx_strbuf seconds = ABX_STRBUF_INIT;
@@ -214,7 +224,7 @@ static int too_late(const struct call *call, struct abx_err *err)
 	else
 		abx_json_repr(call->timeout, &seconds);
 	return abx_err_set(err, ABX_E_TIMEOUT, "%s timed out after %ss: the worker %s", call->what, seconds.buf,
-			   call->taken ? "was still running it" : "had not taken it yet");
+			   is_taken(call) ? "was still running it" : "had not taken it yet");
 }
 
 /* No worker has taken the call so far: because none comes up? */
@@ -234,7 +244,7 @@ static int64_t next_look(const struct call *call, int64_t now)
 {
 	int64_t next = call->deadline_ms < call->beat_ms ? call->deadline_ms : call->beat_ms, look;
 
-	if (!call->taken) {
+	if (!is_taken(call)) {
 		look = call->began_ms + PATIENCE_MS > now ? call->began_ms + PATIENCE_MS : now + LOOK_MS;
 		next = look < next ? look : next;
 	}
@@ -247,7 +257,7 @@ static int look(struct call *call, struct abx_err *err)
 
 	if (now >= call->deadline_ms)
 		return too_late(call, err);
-	if (!call->taken && now >= call->began_ms + PATIENCE_MS && check_worker(call, err) < 0)
+	if (now >= call->began_ms + PATIENCE_MS && !is_taken(call) && check_worker(call, err) < 0)
 		return -1;
 	if (now < call->beat_ms)
 		return 0;
@@ -285,14 +295,13 @@ static int wait_readable(struct call *call, struct abx_err *err)
 	}
 }
 
-/* The stream has closed. Before a thread has taken the call it can be given to another. */
-static int closed(struct call *call, struct abx_err *err)
+/* The stream was closed with something unread, so the call was not begun: it is given to another thread. */
+static int give_again(struct call *call, struct abx_err *err)
 {
-	if (call->taken || call->tries >= TRIES)
+	if (call->heard || call->tries >= TRIES)
 		return ended(call, err);
 	close(abx_steal_fd(&call->fd));
 	abx_cleanup_fd(&call->their_fd);
-	call->in_len = call->in_at = 0;
 	return hand_over(call, err);
 }
 
@@ -304,14 +313,13 @@ static int fill(struct call *call, struct abx_err *err)
 
 		call->in_at = 0;
 		call->in_len = n > 0 ? (size_t)n : 0;
+		call->heard |= n > 0;
 		if (n > 0)
 			return 0;
-		if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-			if (wait_readable(call, err) < 0)
-				return -1;
-		} else if (closed(call, err) < 0) {
+		if (n == 0)
+			return ended(call, err);
+		if ((errno == EAGAIN || errno == EINTR ? wait_readable(call, err) : give_again(call, err)) < 0)
 			return -1;
-		}
 	}
 	return 0;
 }
@@ -330,10 +338,9 @@ ssize_t call_take(struct call *call, size_t left, const char **ret_data, struct 
 
 /* ---- frames */
 
-static int read_header(struct call *call, struct abx_worker_frame *ret_frame, struct abx_err *err)
+int call_next(struct call *call, struct abx_worker_frame *ret_frame, struct abx_err *err)
 {
 	unsigned char header[ABX_WORKER_HEADER];
-	unsigned tries = call->tries;
 
 	for (size_t have = 0; have < sizeof(header);) {
 		const char *data;
@@ -341,28 +348,12 @@ static int read_header(struct call *call, struct abx_worker_frame *ret_frame, st
 
 		if (n < 0)
 			return -1;
-		/* The next worker begins anew. */
-		have = tries == call->tries ? have : 0;
-		tries = call->tries;
 		memcpy(header + have, data, (size_t)n);
 		have += (size_t)n;
 	}
 	if (abx_worker_parse(header, ret_frame) < 0)
 		return call_nonsense(call, "a frame that there is none of", err);
 	return 0;
-}
-
-int call_next(struct call *call, struct abx_worker_frame *ret_frame, struct abx_err *err)
-{
-	for (;;) {
-		if (read_header(call, ret_frame, err) < 0)
-			return -1;
-		if ((ret_frame->kind == 'T') == call->taken)
-			return call_nonsense(call, call->taken ? "it took the call twice" : "it answered before it took the call", err);
-		if (ret_frame->kind != 'T')
-			return 0;
-		call->taken = true;
-	}
 }
 
 json_t *call_json(struct call *call, const struct abx_worker_frame *frame, struct abx_err *err)

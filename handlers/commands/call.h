@@ -17,7 +17,8 @@ struct call {
 	const struct abx_strbuf *question; /* the payload of Q */
 	const char *what;                  /* "Command 'x'", for messages */
 	int fd, their_fd;  /* our end; the other one, until it is handed over. -1: none */
-	bool counted, taken;
+	bool counted;
+	bool heard;    /* something of an answer has come */
 	bool answered; /* to the last byte: the connection can carry another call */
 	unsigned tries;
 	double timeout;      /* seconds */
@@ -36,7 +37,7 @@ struct call {
 int call_begin(struct call *call, struct abx_request *req, const struct abx_strbuf *question, double timeout, const char *what, struct abx_err *err);
 
 /*
- * Wait for the next frame but T. Failures: ABX_E_TIMEOUT; ABX_E_UNAVAILABLE: no worker comes up, or the server stops; ABX_E_GONE: the caller has left;
+ * Wait for the next frame. Failures: ABX_E_TIMEOUT; ABX_E_UNAVAILABLE: no worker comes up, or the server stops; ABX_E_GONE: the caller has left;
  * ABX_E_INTERNAL: the worker ended during the call, or sent nonsense.
  */
 int call_next(struct call *call, struct abx_worker_frame *ret_frame, struct abx_err *err);

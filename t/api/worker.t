@@ -82,7 +82,7 @@ for my $text ('null', '123456789012345678901234567890', '1e400', 'NaN', '"\ud83d
 		like $server->run('fail', $failure)->{json}{error}, qr/broke the protocol/, 'a failure that is none: ' . AbxServer::encode_json($failure);
 	}
 }
-for my $case (['00000000 58 000000', 'an unknown kind'], ['00000000 54 000000', 'taken twice'], ['01000000 5a 000000 00', 'an end with something in it'],
+for my $case (['00000000 58 000000', 'an unknown kind'], ['00000000 54 000000', 'another unknown kind'], ['01000000 5a 000000 00', 'an end with something in it'],
 	      ['ffffffff 46 000000', 'a failure of 4 GiB'], ['02000000 52 000001 7b7d', 'padding that is not zero'], ['02000000 46 000000 7b5d', 'no JSON'],
 	      ['00000000 52 000000', 'a result of nothing'], ['02000000 48 000000 7b7d', 'a head'], ['474554202f20485454502f312e310d0a', 'another protocol']) {
 	my ($hex, $what) = @$case;

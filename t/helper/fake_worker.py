@@ -152,7 +152,6 @@ def run_route(conn, question, body):
 
 def serve_call(conn):
     try:
-        send(conn, b'T')
         kind, question = receive_frame(conn)
         body_kind, body = receive_frame(conn)
         assert (kind, body_kind) == (b'Q', b'B')

@@ -78,15 +78,18 @@ class Call:
     def answer(self):
         """Of a command: ("R", value) or ("F", failure). None when the worker leaves without one."""
         frame = self.frame()
-        if frame == ("T", b""):
-            frame = self.frame()
         return frame and (frame[0], json.loads(frame[1]))
+
+    def last(self):
+        """The same, and the connection is not kept for another call."""
+        try:
+            return self.answer()
+        finally:
+            self.close()
 
     def whole(self):
         """Of a route: (head, body), or ("F", failure)."""
         frame = self.frame()
-        if frame == ("T", b""):
-            frame = self.frame()
         if frame is None or frame[0] == "F":
             return frame and ("F", json.loads(frame[1]))
         head, body = json.loads(frame[1]), b""
@@ -95,6 +98,11 @@ class Call:
             body += frame[1]
             frame = self.frame()
         return head, body if frame == ("Z", b"") else None
+
+    def rest(self):
+        """What still comes when the caller has nothing more to ask: None, if the worker does as it should."""
+        self.socket.shutdown(socket.SHUT_WR)
+        return self.frame()
 
     def close(self):
         self.socket.close()
@@ -185,16 +193,23 @@ class Peer:
         call.send("B", body)
         return call
 
-    def begin(self, name, body=None, pause=0):
+    @staticmethod
+    def _command(name, body):
         question = {"kind": "command", "name": name, "request_id": "r1", "identity": {"id": "anonymous", "scopes": ["*"]}}
-        return self._call(question, body if isinstance(body, bytes) else json.dumps(body or {}).encode(), pause)
+        return question, body if isinstance(body, bytes) else json.dumps(body or {}).encode()
+
+    def begin(self, name, body=None, pause=0):
+        return self._call(*self._command(name, body), pause)
+
+    def ask(self, call, name, body=None):
+        """One more call on a connection whose last one was answered."""
+        question, body = self._command(name, body)
+        call.send("Q", json.dumps(question).encode())
+        call.send("B", body)
 
     def command(self, name, body=None):
         call = self.begin(name, body)
-        try:
-            return call.answer()
-        finally:
-            call.close()
+        return call.last()
 
     def begin_route(self, route, body=b"", **more):
         method, _, path = route.partition(" ")

@@ -57,7 +57,6 @@ class Server:
     def serve(self, channel):
         """Wait for a call, and answer it. Gone when the other end has left."""
         call = json.loads(channel.receive()[1].decode("utf-8"))
-        channel.send(frames.TAKEN)
         body = channel.receive()[1]
         if call["kind"] == "command":
             self._command(channel, call, body)

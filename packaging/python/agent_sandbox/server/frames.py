@@ -10,7 +10,6 @@ PAYLOAD_MAX = 2 ** 32 - 1
 
 QUESTION = ord("Q")
 BODY = ord("B")
-TAKEN = ord("T")
 RESULT = ord("R")
 FAILURE = ord("F")
 HEAD = ord("H")

@@ -46,7 +46,7 @@ async def _attend(awaitable, sock):
         loop.remove_reader(sock)
         task.cancel()
 
-    # Nothing but its end ever comes on the socket once a call has been taken.
+    # Nothing but its end ever comes on the socket until a call has been answered.
     loop.add_reader(sock, leave)
     try:
         return await task
