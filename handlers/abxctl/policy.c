@@ -79,10 +79,23 @@ static void print_limits(const struct abx_rule *rule)
 		putchar('-');
 }
 
+/* The longest id of an endpoint, so that the table's columns stand below one another. */
+static int id_width(void)
+{
+	size_t width = strlen("endpoint");
+
+	for (size_t i = 0; i < abx_endpoint_count(); i++) {
+		size_t len = strlen(abx_endpoint_at(i)->id);
+
+		width = len > width ? len : width;
+	}
+	return (int)width;
+}
+
 static int check(const char *file)
 {
 	__attribute__((cleanup(view_release))) struct view view = { .policy = NULL };
-	int status = view_open(&view, file);
+	int status = view_open(&view, file), width = id_width();
 
 	if (status != CTL_OK)
 		return status;
@@ -92,14 +105,15 @@ static int check(const char *file)
 		print_words(view.policy->identities[i].scopes, "no scopes");
 		putchar('\n');
 	}
-	printf("\n%-24s %-4s %-34s %-20s %s\n", "endpoint", "", "rule", "scopes", "limits");
+	printf("\n%-*s %-4s %-34s %-20s %s\n", width, "endpoint", "", "rule", "scopes", "limits");
 	for (size_t i = 0; i < abx_endpoint_count(); i++) {
 		const struct abx_rule *rule = &view.policy->rules[i];
 		abx_auto_strbuf struct abx_strbuf scopes = ABX_STRBUF_INIT;
 
 		for (char *const *scope = rule->scopes; *scope; scope++)
 			abx_strbuf_addf(&scopes, "%s%s", scopes.len ? "," : "", *scope);
-		printf("%-24s %-4s %-34s %-20s ", abx_endpoint_at(i)->id, rule->enabled ? "on" : "off", rule->rule, scopes.len ? scopes.buf : "-");
+		printf("%-*s %-4s %-34s %-20s ", width, abx_endpoint_at(i)->id, rule->enabled ? "on" : "off", rule->rule,
+		       scopes.len ? scopes.buf : "-");
 		print_limits(rule);
 		putchar('\n');
 	}
@@ -210,6 +224,10 @@ static int explain_value(const struct view *view, const struct abx_endpoint *end
 
 	if (!what)
 		return ctl_fail(CTL_USAGE, "the policy has no values for '%s'", endpoint->id);
+	if (!abx_policy_rule(view->policy, endpoint)->enabled) {
+		printf("the %s '%s' is refused: the endpoint is off\n", what, value);
+		return CTL_FAILED;
+	}
 	if (result < 0)
 		printf("the %s '%s' is refused: %s%s%s%s\n", what, value, err.message, err.rule[0] ? " (" : "", err.rule, err.rule[0] ? ")" : "");
 	else

@@ -93,6 +93,7 @@ explains('reviewer', 'download', '/home/user/a/.env', 1, qr/is refused.*policy:e
 explains('reviewer', 'download', '/home/user/a/env', 0, qr/is allowed/);
 explains('interpreter', 'code_run', 'node', 1, qr/the language 'node' is refused/);
 explains('interpreter', 'code_run', undef, 0, qr/code_run is on: policy:groups\.dev_tools\n  off  default:opt-in:dev_tools\n  off  preset:files-only\n  on   policy:groups\.dev_tools  <- decides/);
+explains('reviewer', 'upload', 'x', 1, qr/^upload is off: preset:read-only\n.*the path 'x' is refused: the endpoint is off\n\z/s);
 explains('two', 'health', undef, 0, qr/^health is on: core:always-on/);
 explains('two', 'heatlh', undef, 2, qr/unknown endpoint 'heatlh': did you mean 'health'\?/);
 explains('two', 'health', 'x', 2, qr/the policy has no values for 'health'/);
