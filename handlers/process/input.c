@@ -137,7 +137,7 @@ int h_process_stdin(struct abx_request *req, struct abx_err *err)
 	if (!proc)
 		return -1;
 	if (!proc->input)
-		return abx_err_set(err, ABX_E_CONFLICT, "Process %d was started without standard input", (int)proc->pid);
+		return abx_err_set(err, ABX_E_CONFLICT, "Process %d was started without standard input: start it with stdin", (int)proc->pid);
 	if (feed_proc(req, proc, &feed, &closed, err) < 0)
 		return -1;
 	abx_jw_object(&jw);

@@ -71,7 +71,7 @@ int h_process_output(struct abx_request *req, struct abx_err *err)
 	if (!proc)
 		return -1;
 	if (!proc->capture)
-		return abx_err_set(err, ABX_E_CONFLICT, "Output of process %d is not captured", (int)proc->pid);
+		return abx_err_set(err, ABX_E_CONFLICT, "Output of process %d is not captured: start it with capture_output", (int)proc->pid);
 	since = since > 0 ? since : 0;
 	procs_lock();
 	if (wait > 0 && !has_news(proc, (uint64_t)since))
