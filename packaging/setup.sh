@@ -75,10 +75,16 @@ need_packages() {
 	trap - EXIT INT TERM
 }
 
+# Whether anything that is built or installed is newer than the last build. Python leaves directories of its own beside its modules.
+is_changed() {
+	cd "$ROOT"
+	[ "$(find common policy handlers include m4 configure.ac Makefile.am lighttpd.conf.in -newer "$STAMP" -print -quit)" ] ||
+		[ "$(find packaging -type f ! -path '*/__pycache__/*' -newer "$STAMP" -print -quit)" ]
+}
+
 # Whether build/ holds this tree as it is now. A tree that was moved has other paths inside.
 is_built() {
-	[ -e "$STAMP" ] && [ "$(cat "$STAMP")" = "$ROOT" ] && [ -x "$PREFIX/bin/abxd" ] &&
-		[ -z "$(cd "$ROOT" && find common policy handlers m4 configure.ac Makefile.am lighttpd.conf.in -newer "$STAMP" -print -quit)" ]
+	[ -e "$STAMP" ] && [ "$(cat "$STAMP")" = "$ROOT" ] && [ -x "$PREFIX/bin/abxd" ] && ! (is_changed)
 }
 
 # Run a step of the build; what it says goes to a file, the end of which is shown when it fails.
