@@ -42,6 +42,8 @@ for my $token (undef, 'readme-token') {
 	like $curl, qr/HELLO FROM/, 'and through a pipe';
 	like $curl, qr/^event: exit$/m, 'and as a stream';
 	like $curl, qr/"name": "raw\/hostname"/, 'raw bytes are listed';
+	like $curl, qr/^raw\/hostname$/m, 'and packed';
+	like $curl, qr/"data": "hello from /, 'what a background process wrote';
 	like $curl, qr/"os": "Linux"/, 'system facts';
 	like $curl, qr/"updated": \["GREETING"\]/, 'variables';
 	like $curl, qr/"session_id": "[0-9a-f]{12}"/, 'a terminal';
