@@ -8,6 +8,8 @@
 use strict;
 use warnings;
 
+$| = 1;
+
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 
