@@ -96,16 +96,24 @@ static int enter(struct deletion *d, int dir_fd, const char *name, struct abx_er
 	return 0;
 }
 
+/* A directory that somebody else has removed has none, whatever the kernel calls it. */
+static ssize_t read_entries(const struct deletion *d, int fd)
+{
+	ssize_t n = getdents64(fd, d->dents, DENTS_SIZE);
+
+	return n < 0 && errno == ENOENT ? 0 : n;
+}
+
 /* Read the next entries of the last level. 1: there are some; 0: it is empty, as far as we can make it so. */
 static int read_batch(struct deletion *d, struct abx_err *err)
 {
 	struct level *level = &d->levels[d->n - 1];
-	ssize_t n = getdents64(level->fd, d->dents, DENTS_SIZE);
+	ssize_t n = read_entries(d, level->fd);
 
 	if (n == 0 && level->found && level->passes++ < PASSES_MAX) {
 		level->found = false;
 		lseek(level->fd, 0, SEEK_SET);
-		n = getdents64(level->fd, d->dents, DENTS_SIZE);
+		n = read_entries(d, level->fd);
 	}
 	free(level->batch);
 	level->batch = NULL;

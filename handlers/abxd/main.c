@@ -180,6 +180,18 @@ static int serve(struct abx_server *server)
 	return server->exit_status;
 }
 
+/* They wait until they can be handled. The kernel would keep them from the first process of a container, and from every other they would take its clean end. */
+static void hold_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	static struct abx_server server = { .report_fd = -1, .board_fd = -1, .policy_fd = -1,
@@ -193,6 +205,8 @@ int main(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
+	if (options.foreground)
+		hold_signals();
 	if (abx_settings_load(environ, &server.settings, &err) < 0 ||
 	    (options.code_fd >= 0 && abx_code_take(&server, options.code_fd, &err) < 0) || abx_server_read_policy(&server, &err) < 0) {
 		fprintf(stderr, "abxd: %s\n", err.message);

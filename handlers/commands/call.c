@@ -295,11 +295,14 @@ static int wait_readable(struct call *call, struct abx_err *err)
 	}
 }
 
-/* The stream was closed with something unread, so the call was not begun: it is given to another thread. */
+/* The stream was closed with something unread, so the call was not begun: it is given to another thread. A worker without descriptors loses it each time. */
 static int give_again(struct call *call, struct abx_err *err)
 {
-	if (call->heard || call->tries >= TRIES)
+	if (call->heard)
 		return ended(call, err);
+	if (call->tries >= TRIES)
+		return abx_err_set(err, ABX_E_UNAVAILABLE, "The worker of %s cannot take this call: it has ended, or has no descriptors left (request %s)",
+				   worker_name(), call->req->request_id);
 	close(abx_steal_fd(&call->fd));
 	abx_cleanup_fd(&call->their_fd);
 	return hand_over(call, err);

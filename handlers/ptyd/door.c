@@ -63,8 +63,16 @@ static void caller_free(struct caller *caller)
 	pty_loop_close(&caller->source);
 	free(caller);
 	n_callers--;
-	if (!accept_again_ms)
-		pty_loop_change(&listener, EPOLLIN);
+}
+
+/* The list begins with the newest one. */
+static struct caller *oldest_caller(void)
+{
+	struct caller *caller = callers;
+
+	while (caller && caller->next)
+		caller = caller->next;
+	return caller;
 }
 
 /* ---- the verdict */
@@ -309,8 +317,9 @@ static void listen_ready(struct pty_source *source, uint32_t events ABX_UNUSED)
 	caller->deadline_ms = abx_clock_ms() + PTY_HEAD_MS;
 	caller->next = callers;
 	callers = caller;
-	if (++n_callers == PTY_KNOCKING_MAX)
-		pty_loop_change(&listener, 0);
+	/* Who says nothing keeps nobody out: who means it has sent its head by now. */
+	if (++n_callers > PTY_KNOCKING_MAX)
+		caller_free(oldest_caller());
 	pty_loop_deadline(caller->deadline_ms);
 	if (pty_loop_add(&caller->source) < 0)
 		caller_free(caller);
@@ -323,8 +332,7 @@ int64_t pty_door_tick(int64_t now_ms)
 
 	if (accept_again_ms && now_ms >= accept_again_ms) {
 		accept_again_ms = 0;
-		if (n_callers < PTY_KNOCKING_MAX)
-			pty_loop_change(&listener, EPOLLIN);
+		pty_loop_change(&listener, EPOLLIN);
 	}
 	if (accept_again_ms)
 		next = accept_again_ms;

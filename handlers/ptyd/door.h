@@ -8,7 +8,7 @@
 #include "handlers/ptyd/loop.h"
 #include "policy/policy.h"
 
-/* Connections whose head has not come. More wait in the backlog. */
+/* Connections whose head has not come. When one more knocks, the oldest is given up. */
 #define PTY_KNOCKING_MAX 128
 
 /* How long a head may take. */

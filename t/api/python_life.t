@@ -52,15 +52,55 @@ with Server(CODE % ("", 0)) as server:
     ok(wait_for(lambda: not is_alive(worker)), "a worker does not outlive an abxd that was killed")
     ok(wait_for(lambda: not [pid for pid in everybody if is_alive(pid)]), "nor do the others")
 
+
+def first_process(code, **options):
+    """A server whose main process is PID 1 of a namespace; its own process is the parent of that one."""
+    python, sys.executable = sys.executable, unshare
+    try:
+        return Server(code, python=["-pf", "--mount-proc", "--kill-child", python], argv=["commands.py"], **options)
+    finally:
+        sys.executable = python
+
+
+# Stops until a second is over, with a file that says so: while the template's code runs, and while there are two processes and no abxd yet.
+STOP = """
+import time
+def stop():
+    open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "here"), "w").close()
+    time.sleep(1)
+"""
+FORK = STOP + """
+fork = os.fork
+def slow_fork():
+    pid = fork()
+    if pid:
+        stop()
+    return pid
+os.fork = slow_fork
+"""
+
+
+def ended_early(server, find):
+    """SIGTERM at that moment: the exit status, and whether anything is left."""
+    ok(wait_for(lambda: os.path.exists(os.path.join(server.dir, "here"))), "(it is about to start)")
+    everybody = children_of(server.process.pid) + [pid for child in children_of(server.process.pid) for pid in children_of(child)]
+    os.kill(find(server), signal.SIGTERM)
+    status = server.process.wait(60)
+    left = not wait_for(lambda: not [pid for pid in everybody if is_alive(pid)]) or os.path.exists(os.path.join(server.dir, "run"))
+    server.stop()
+    return status, left
+
+
+equal(ended_early(Server(CODE % (FORK, 0), wait=False), lambda server: server.process.pid), (0, False), "SIGTERM during the hand-over is abxd's")
+
 # As PID 1 of a namespace, where that can be made.
 unshare = shutil.which("unshare")
 if unshare and subprocess.run([unshare, "-pf", "--mount-proc", "true"], stderr=subprocess.DEVNULL).returncode == 0:
     code = (CODE % ("@command()\ndef pids():\n    return [os.getpid(), os.getppid()]\n", 0))
-    python, sys.executable = sys.executable, unshare
-    try:
-        one = Server(code, python=["-pf", "--mount-proc", "--kill-child", python], argv=["commands.py"])
-    finally:
-        sys.executable = python
+    for text, status, when in ((STOP + "stop()\n", 143, "while the template's code runs"), (FORK, 0, "during the hand-over")):
+        equal(ended_early(first_process(CODE % (text, 0), wait=False), lambda server: children_of(server.process.pid)[0]), (status, False),
+              "SIGTERM to PID 1 " + when)
+    one = first_process(code)
     equal(one.command("pids")[1], 1, "as PID 1")
     abxd = children_of(one.process.pid)[0]
     os.kill(abxd, signal.SIGTERM)

@@ -90,6 +90,24 @@ async def slow(seconds: float = 0):
 async def afail():
     raise LookupError("async")
 
+@command()
+async def atwist(how: str):
+    loop = asyncio.get_running_loop()
+    if how == "exit":
+        sys.exit(3)
+    if how == "interrupt":
+        raise KeyboardInterrupt
+    if how == "stop":
+        loop.stop()
+    if how == "callback":
+        loop.call_soon(sys.exit, 3)
+    if how == "task":
+        task = asyncio.ensure_future(atwist("exit"))
+        await asyncio.wait([task])
+        return type(task.exception()).__name__
+    await asyncio.sleep(0)
+    return how
+
 lock = None
 
 @command()
@@ -169,6 +187,11 @@ equal((failure["error"][:2], len(failure["error"]) < 70000), ("\ufffdx", True), 
 equal(peer.command("fail", {"how": "circle"})[1]["type"], "ValueError", "a result that contains itself")
 equal(peer.command("fail", {"how": "deep"})[1]["type"], "RecursionError", "endless recursion")
 equal(peer.command("afail"), ("F", {"status": 500, "error": "async", "type": "LookupError"}), "an async function raises")
+for how, answer in (("exit", ["F", "SystemExit"]), ("interrupt", ["F", "KeyboardInterrupt"]), ("stop", ["R", "stop"]),
+                    ("callback", ["R", "callback"]), ("task", ["R", "SystemExit"])):
+    kind, what = peer.command("atwist", {"how": how})
+    equal([kind, what["type"] if kind == "F" else what], answer, "what ends an event loop does not end the one of all calls: " + how)
+    equal(peer.command("slow"), ("R", "abx-loop"), "it goes on")
 matches(peer.log_text(), "command fail raised KeyError \\(request r1\\)\nTraceback.*in fail", "the traceback is in the log")
 
 calls = [peer.begin("together") for _ in range(40)]

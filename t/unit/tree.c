@@ -281,6 +281,50 @@ static void test_swap(void)
 	is_int(delete("swap", &err), 0, "the rest goes");
 }
 
+/* Two delete the same tree: what the other one has removed already is no failure. */
+static void *delete_resolved(void *arg)
+{
+	struct abx_err err = ABX_ERR_INIT;
+	int result = abx_tree_delete(arg, &roots, &err);
+
+	if (result < 0)
+		printf("# %s\n", err.message);
+	return result < 0 ? arg : NULL;
+}
+
+static void make_twice(void)
+{
+	char name[64];
+
+	dir("base/twice");
+	for (int i = 0; i < 60; i++) {
+		snprintf(name, sizeof(name), "base/twice/%d", i);
+		dir(name);
+		snprintf(name, sizeof(name), "base/twice/%d/sub", i);
+		dir(name);
+	}
+}
+
+static void test_twice(void)
+{
+	unsigned failures = 0;
+
+	for (int i = 0; i < 100 && !failures; i++) {
+		pthread_t thread;
+		void *theirs;
+
+		make_twice();
+		abx_auto_path struct abx_path one = at("twice", ABX_PATH_NOFOLLOW);
+		abx_auto_path struct abx_path two = at("twice", ABX_PATH_NOFOLLOW);
+		must(pthread_create(&thread, NULL, delete_resolved, &one) == 0, "thread");
+		failures += delete_resolved(&two) != NULL;
+		pthread_join(thread, &theirs);
+		failures += theirs != NULL;
+	}
+	is_int(failures, 0, "two that delete the same tree");
+	ok(!there("base/twice"), "which is gone");
+}
+
 /* ---- transfers */
 
 static int transfer(const char *from, const char *to, struct abx_err *err)
@@ -380,6 +424,7 @@ int main(void)
 	test_deep();
 	test_delete();
 	test_swap();
+	test_twice();
 	test_transfer();
 	test_no_space();
 	abx_roots_release(&roots);

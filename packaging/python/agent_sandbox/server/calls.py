@@ -2,24 +2,14 @@
 
 import inspect
 import json
-import sys
 import traceback
 
 from . import frames, loop
+from .log import say
 from .request import Request
 from .responses import SSEResponse, ServerResponse, clean_text, to_json
 
 MESSAGE_MAX = 65536
-
-
-def say(text):
-    """A line for the server's log, in one write."""
-    try:
-        sys.stderr.write(text.rstrip("\n") + "\n")
-        sys.stderr.flush()
-    except (AttributeError, OSError, ValueError):
-        # A template may have closed its standard error, or taken it away: the call goes on.
-        pass
 
 
 def _message(error):

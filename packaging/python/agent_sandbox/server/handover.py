@@ -17,6 +17,9 @@ from .worker import Worker, flush
 
 VERSION = 1
 
+# What may come at any moment and is for abxd, from the moment on that there are two processes.
+_HELD = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
 
 def table_text(registry, table):
     """Everything that abxd has to know of the code, always as the same text."""
@@ -65,7 +68,8 @@ def _become_abxd(program, port, fds, launch):
     for number in (signal.SIGPIPE, getattr(signal, "SIGXFSZ", None)):
         if number is not None and threading.current_thread() is threading.main_thread():
             signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    # The ones that abxd handles wait until it does.
+    signal.pthread_sigmask(signal.SIG_SETMASK, _HELD)
     os.execv(program, argv)
 
 
@@ -76,8 +80,10 @@ def _hand_over(port, text):
     calls = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     control = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     flush()
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _HELD)
     worker = os.fork()
     if worker == 0:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         calls[0].close()
         control[0].close()
         return calls[1].detach(), control[1].detach()
@@ -97,6 +103,7 @@ def _hand_over(port, text):
         # The worker sees the end of its control socket, and ends.
         control[0].close()
         os.waitpid(worker, 0)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         raise
     return None
 

@@ -8,6 +8,7 @@ import os
 import threading
 
 from .frames import Gone
+from .log import say
 
 _lock = threading.Lock()
 _loop = None
@@ -18,17 +19,33 @@ def _ensure_loop():
     import asyncio
 
     with _lock:
-        if _loop is None:
+        if _loop is None or _loop.is_closed():
             _loop = asyncio.new_event_loop()
             threading.Thread(target=_run, args=(_loop,), name="abx-loop", daemon=True).start()
     return _loop
 
 
 def _run(loop):
+    """
+    Run the loop until it is closed. All calls share it, so none may end it: not with stop(), and not with SystemExit, which goes
+    through a task to whoever awaits it and through the loop as well.
+    """
+    global _loop
     import asyncio
 
     asyncio.set_event_loop(loop)
-    loop.run_forever()
+    while not loop.is_closed():
+        try:
+            loop.run_forever()
+        except (SystemExit, KeyboardInterrupt):
+            pass
+        except BaseException as error:
+            say("abx: the event loop of the async functions cannot go on: %s: %s" % (type(error).__name__, error))
+            break
+    # It is gone with what ran on it; the next call begins another.
+    with _lock:
+        if _loop is loop:
+            _loop = None
 
 
 async def _attend(awaitable, sock):

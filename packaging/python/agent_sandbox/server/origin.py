@@ -4,11 +4,34 @@ start processes, before it calls start(). A worker that abxd has started again f
 """
 
 import os
+import signal
 import sys
 
 from . import environment
 
 NAME = "commands.py"
+
+# What a shell says of a program that SIGTERM has ended.
+_STATUS_TERM = 128 + signal.SIGTERM
+
+
+def _end(number, frame):
+    sys.exit(_STATUS_TERM)
+
+
+def _mind_sigterm():
+    """The kernel keeps from the first process of a container what it has no handler for: it could not be stopped while it starts."""
+    if os.getpid() == 1 and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        try:
+            signal.signal(signal.SIGTERM, _end)
+        except ValueError:
+            # Not imported on the main thread.
+            pass
+
+
+def minds_sigterm():
+    """Whether the template has a handler of its own for it."""
+    return signal.getsignal(signal.SIGTERM) not in (signal.SIG_DFL, _end)
 
 
 def _directory():
@@ -66,5 +89,6 @@ def _inherited_sockets():
     return calls, control
 
 
+_mind_sigterm()
 directory = _directory()
 inherited = _inherited_sockets()

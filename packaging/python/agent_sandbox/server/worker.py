@@ -13,9 +13,10 @@ import socket
 import sys
 import threading
 
-from . import environment
-from .calls import Server, say
+from . import environment, origin
+from .calls import Server
 from .frames import Channel, Gone
+from .log import say
 
 # The calls that abx-commands has at a time, and what its generations before may have kept of connections.
 THREADS_MAX = 160
@@ -181,7 +182,10 @@ class Worker:
                     fds.frombytes(data[:len(data) - len(data) % _FD_SIZE])
             if not message:
                 return None
-            if fds:
+            if not fds:
+                # The kernel has closed the call's socket: the caller is told.
+                say("abx: a call could not be taken: no descriptors are left")
+            else:
                 sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fds[0])
                 sock.setblocking(True)
                 return sock
@@ -220,7 +224,7 @@ def _settle():
     try:
         # Control-C at a terminal is abxd's to handle; children have the default again.
         signal.signal(signal.SIGINT, lambda number, frame: None)
-        if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        if not origin.minds_sigterm():
             signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
     except ValueError:
         # start() was not called on the main thread, so SIGTERM ends the process at once.
