@@ -85,7 +85,8 @@ wait_port($plain);
 # ---- 1 MiB as base64
 
 open my $random, '<:raw', '/dev/urandom' or die $!;
-read $random, my $bytes, $MIB;
+my $bytes;
+read $random, $bytes, $MIB;
 AbxServer::spew("$base/mib", $bytes);
 AbxServer::spew("$dir/upload.lua", 'wrk.method = "POST"; wrk.headers["Content-Type"] = "application/json"; wrk.body = [[{"path": "up", "content_base64": "' . encode_base64($bytes, '') . '"}]]');
 
