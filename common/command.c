@@ -63,13 +63,7 @@ static int confine_files(struct abx_request *req, struct abx_command *command, i
 /* What the policy says of confinement, as the spawn door wants it. `program_fd`: the directory of the server's own program, or -1. */
 static int confine(struct abx_request *req, struct abx_command *command, int program_fd, struct abx_err *err)
 {
-	unsigned wanted = req->rule->confine;
-
-	command->confinement = (struct abx_confinement){
-		.filesystem = wanted & ABX_CONFINE_FILESYSTEM,
-		.no_network = wanted & ABX_CONFINE_NETWORK,
-		.no_new_privs = wanted & ABX_CONFINE_NO_NEW_PRIVS,
-	};
+	command->confinement = abx_confinement_of(req->rule->confine, &req->rule->confine_limits);
 	return command->confinement.filesystem ? confine_files(req, command, program_fd, err) : 0;
 }
 

@@ -14,6 +14,18 @@
 
 #define OPTIONS_MAX 8
 
+struct abx_confinement abx_confinement_of(unsigned wanted, const struct abx_confine_limits *limits)
+{
+	return (struct abx_confinement){
+		.filesystem = wanted & ABX_CONFINE_FILESYSTEM,
+		.no_network = wanted & ABX_CONFINE_NETWORK,
+		.no_new_privs = wanted & ABX_CONFINE_NO_NEW_PRIVS,
+		.memory_bytes = (uint64_t)limits->max_memory_bytes,
+		.processes = (uint64_t)limits->max_processes,
+		.cpu_seconds = (uint64_t)limits->max_cpu_seconds,
+	};
+}
+
 static int fail(int os_errno, struct abx_err *err)
 {
 	char reason[128];

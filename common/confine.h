@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "common/err.h"
+#include "policy/policy.h"
 
 struct abx_confinement {
 	bool filesystem;   /* nothing but the trees (to write, and run programs from) and the system's directories (to read) is there */
@@ -28,6 +29,9 @@ struct abx_confinement {
 	uint64_t processes;    /* of the user; the kernel does not count root's, so for root it cannot be had; 0: no limit */
 	uint64_t cpu_seconds;  /* of each process; 0: no limit */
 };
+
+/* What a rule of the policy asks for, without the trees. */
+struct abx_confinement abx_confinement_of(unsigned wanted, const struct abx_confine_limits *limits);
 
 enum { ABX_CONFINE_REPORT = 3, ABX_CONFINE_ENV, ABX_CONFINE_TREES };
 

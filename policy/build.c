@@ -171,6 +171,7 @@ static int copy_values(const struct abx_rule *values, struct abx_rule *rule, str
 	rule->keep_existing = values->keep_existing;
 	rule->block_private_networks = values->block_private_networks;
 	rule->confine = values->confine;
+	rule->confine_limits = values->confine_limits;
 	return rule->scopes ? 0 : out_of_memory(err);
 }
 

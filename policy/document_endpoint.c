@@ -161,6 +161,15 @@ static int take_confine(struct abx_reader *r, const struct abx_node *node, const
 	return 0;
 }
 
+static int take_confine_limit(struct abx_reader *r, const struct abx_node *node, const struct abx_schema *schema, void *target,
+			      struct abx_err *err)
+{
+	struct abx_entry *entry = target;
+
+	entry->values.confine |= ABX_CONFINE_LIMITS;
+	return abx_take_number(r, node, schema, target, err);
+}
+
 static const struct {
 	const char *unit;
 	int64_t window_ms;
@@ -226,6 +235,9 @@ static const struct abx_schema confine_schema[] = {
 	{ .key = "filesystem", .take = take_confine, .flag = ABX_CONFINE_FILESYSTEM },
 	{ .key = "network", .take = take_confine, .flag = ABX_CONFINE_NETWORK },
 	{ .key = "no_new_privs", .take = take_confine, .flag = ABX_CONFINE_NO_NEW_PRIVS },
+	{ .key = "max_memory_bytes", .take = take_confine_limit, .offset = VALUE(confine_limits.max_memory_bytes) },
+	{ .key = "max_processes", .take = take_confine_limit, .offset = VALUE(confine_limits.max_processes) },
+	{ .key = "max_cpu_seconds", .take = take_confine_limit, .offset = VALUE(confine_limits.max_cpu_seconds) },
 	{ .key = NULL },
 };
 

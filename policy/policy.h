@@ -73,7 +73,17 @@ enum abx_key {
 #define ABX_KEYS 18
 
 /* What the kernel enforces on a child. */
-enum abx_confine { ABX_CONFINE_FILESYSTEM = 1 << 0, ABX_CONFINE_NETWORK = 1 << 1, ABX_CONFINE_NO_NEW_PRIVS = 1 << 2 };
+enum abx_confine {
+	ABX_CONFINE_FILESYSTEM = 1 << 0,
+	ABX_CONFINE_NETWORK = 1 << 1,
+	ABX_CONFINE_NO_NEW_PRIVS = 1 << 2,
+	ABX_CONFINE_LIMITS = 1 << 3 /* one of these at least */
+};
+
+/* 0: no limit. */
+struct abx_confine_limits {
+	int64_t max_memory_bytes, max_processes, max_cpu_seconds;
+};
 
 /* What the policy says of one endpoint. Values are asked for with the functions of policy/evaluate.h. */
 struct abx_rule {
@@ -91,6 +101,7 @@ struct abx_rule {
 	bool keep_existing;      /* overwrite: false */
 	bool block_private_networks;
 	unsigned confine;        /* enum abx_confine */
+	struct abx_confine_limits confine_limits;
 	int32_t *slots;          /* per identity: the place of its counters on the board; NULL without rate and max_concurrent */
 };
 

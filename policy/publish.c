@@ -51,6 +51,7 @@ static json_t *rule_to_json(const struct abx_rule *rule, size_t n_identities)
 	json_t *json = json_pack("{sb ss ss so so sI si}", "enabled", rule->enabled, "rule", rule->rule, "values_rule",
 				 rule->values_rule, "scopes", list_to_json(rule->scopes), "limits", limits_to_json(&rule->limits),
 				 "max_timeout", (json_int_t)rule->max_timeout, "given", (int)rule->given);
+	const struct abx_confine_limits *limits = &rule->confine_limits;
 	char name[16];
 
 	if (rule->scopes_from_policy)
@@ -64,7 +65,8 @@ static json_t *rule_to_json(const struct abx_rule *rule, size_t n_identities)
 	if (rule->block_private_networks)
 		json_object_set_new(json, "block_private_networks", json_true());
 	if (rule->confine)
-		json_object_set_new(json, "confine", json_integer(rule->confine));
+		json_object_set_new(json, "confine", json_pack("[iIII]", (int)rule->confine, (json_int_t)limits->max_memory_bytes,
+								(json_int_t)limits->max_processes, (json_int_t)limits->max_cpu_seconds));
 	for (size_t i = 0; i < ABX_RULE_LIST__COUNT; i++) {
 		snprintf(name, sizeof(name), "list%zu", i);
 		if (rule->lists[i])
@@ -193,7 +195,7 @@ static int slots_from_json(struct abx_rule *rule, const json_t *array, size_t n_
 
 static int rule_from_json(struct abx_rule *rule, const json_t *json, size_t n_identities)
 {
-	const json_t *rate = json_object_get(json, "rate");
+	const json_t *rate = json_object_get(json, "rate"), *confine = json_object_get(json, "confine");
 	char name[16];
 
 	rule->enabled = json_is_true(json_object_get(json, "enabled"));
@@ -209,7 +211,10 @@ static int rule_from_json(struct abx_rule *rule, const json_t *json, size_t n_id
 	rule->max_concurrent = json_integer_value(json_object_get(json, "max_concurrent"));
 	rule->keep_existing = json_is_true(json_object_get(json, "keep_existing"));
 	rule->block_private_networks = json_is_true(json_object_get(json, "block_private_networks"));
-	rule->confine = (unsigned)json_integer_value(json_object_get(json, "confine"));
+	rule->confine = (unsigned)json_integer_value(json_array_get(confine, 0));
+	rule->confine_limits.max_memory_bytes = json_integer_value(json_array_get(confine, 1));
+	rule->confine_limits.max_processes = json_integer_value(json_array_get(confine, 2));
+	rule->confine_limits.max_cpu_seconds = json_integer_value(json_array_get(confine, 3));
 	for (size_t i = 0; i < ABX_RULE_LIST__COUNT; i++) {
 		snprintf(name, sizeof(name), "list%zu", i);
 		if (json_object_get(json, name) && !(rule->lists[i] = list_from_json(json_object_get(json, name))))

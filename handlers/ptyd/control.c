@@ -89,10 +89,12 @@ static struct pty_session *find(const json_t *request, struct abx_err *err)
 static int do_create(struct pty_control *control, const json_t *request, struct abx_err *err)
 {
 	const char *shell = json_string_value(json_object_get(request, "shell"));
-	unsigned confine = (unsigned)json_integer_value(json_object_get(request, "confine"));
+	const json_t *confine = json_object_get(request, "confine");
 	struct pty_plan plan = {
 		.env = json_object_get(request, "env"),
-		.confine = confine,
+		.confine = (unsigned)json_integer_value(json_array_get(confine, 0)),
+		.confine_limits = { json_integer_value(json_array_get(confine, 1)), json_integer_value(json_array_get(confine, 2)),
+				    json_integer_value(json_array_get(confine, 3)) },
 		.spool_dir = json_string_value(json_object_get(request, "spool")),
 	};
 

@@ -11,6 +11,7 @@
 #include "handlers/ptyd/loop.h"
 #include "handlers/ptyd/modes.h"
 #include "handlers/ptyd/ring.h"
+#include "policy/policy.h"
 
 /* Sessions whose shell lives; one more is refused. */
 #define PTY_LIVE_MAX 10
@@ -71,6 +72,7 @@ struct pty_plan {
 	int cols, rows, cwd_fd;
 	const json_t *env; /* on top of the server's; NULL: none */
 	unsigned confine;  /* enum abx_confine: what the kernel holds the shell to */
+	struct abx_confine_limits confine_limits;
 	const int *trees;  /* where its files are confined: what it may write */
 	size_t n_trees;
 	const char *spool_dir; /* where its temporary directory is made then */

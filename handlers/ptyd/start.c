@@ -137,15 +137,11 @@ static int confine(struct launch *launch, const struct abx_workdir *temp, const 
 {
 	const struct pty_plan *plan = launch->plan;
 	abx_auto_free int *trees = calloc(plan->n_trees + 1, sizeof(*trees));
-	struct abx_confinement confinement = {
-		.filesystem = plan->confine & ABX_CONFINE_FILESYSTEM,
-		.no_network = plan->confine & ABX_CONFINE_NETWORK,
-		.no_new_privs = plan->confine & ABX_CONFINE_NO_NEW_PRIVS,
-		.trees = trees,
-	};
+	struct abx_confinement confinement = abx_confinement_of(plan->confine, &plan->confine_limits);
 
 	if (!trees)
 		return abx_err_set(err, ABX_E_INTERNAL, "Out of memory");
+	confinement.trees = trees;
 	if (temp->fd >= 0) {
 		memcpy(trees, plan->trees, plan->n_trees * sizeof(*trees));
 		trees[plan->n_trees] = temp->fd;

@@ -51,9 +51,12 @@ int h_pty_create(struct abx_request *req, struct abx_err *err)
 	abx_auto_strbuf struct abx_strbuf body = ABX_STRBUF_INIT;
 	struct abx_json_writer jw = ABX_JSON_WRITER_INIT(&body);
 	abx_auto_path struct abx_path cwd = ABX_PATH_INIT;
-	json_auto_t *request = json_pack("{s:s, s:O, s:O, s:O, s:i, s:s, s:O*}", "op", "create", "shell", abx_arg_json(req, "shell"), "cols",
-					 abx_arg_json(req, "cols"), "rows", abx_arg_json(req, "rows"), "confine", (int)req->rule->confine,
-					 "spool", req->service->policy->spool_dir, "env", abx_arg_json(req, "env"));
+	const struct abx_confine_limits *limits = &req->rule->confine_limits;
+	json_auto_t *request = json_pack("{s:s, s:O, s:O, s:O, s:[iIII], s:s, s:O*}", "op", "create", "shell", abx_arg_json(req, "shell"),
+					 "cols", abx_arg_json(req, "cols"), "rows", abx_arg_json(req, "rows"), "confine",
+					 (int)req->rule->confine, (json_int_t)limits->max_memory_bytes, (json_int_t)limits->max_processes,
+					 (json_int_t)limits->max_cpu_seconds, "spool", req->service->policy->spool_dir, "env",
+					 abx_arg_json(req, "env"));
 	int fds[ABX_PTY_FDS];
 
 	if (!request)

@@ -111,6 +111,42 @@ ok AbxServer::wait_for(sub { temps($server) == 0 }), 'of a responder that died i
 $server->stop;
 test_server('nobody', ordinary => 1) if $> == 0;
 
+# Limits, and a fork bomb that runs into one.
+sub limited {
+	my ($limits, %more) = @_;
+	my $limited = AbxServer->prepare(%more, env => { PATH => '/usr/local/bin:/usr/bin:/bin' });
+
+	$limited->{env}{ABX_SERVER_POLICY} = AbxServer::encode_json({ version => 1, endpoints => { map { $_ => { confine => $limits } } qw(shell pty_create) } });
+	return $limited->launch;
+}
+$server = limited({ max_memory_bytes => 100_000_000, max_cpu_seconds => 1 });
+my $hungry = { command => q{perl -e 'my $x = "x" x 300_000_000; print "fed"'} };
+isnt $server->post('/shell', $hungry)->{json}{exit_code}, 0, 'memory has a limit' unless AbxServer::sanitized();
+like $server->post('/shell', { command => q{perl -e '1 while 1'}, timeout => 60 })->{json}{exit_code}, qr/\A-(?:9|24)\z/, 'processor time has one';
+$server->stop;
+$server = limited({ max_processes => 600 }, ordinary => $> == 0);
+{
+	my $bomb = $server->connect;
+	my $body = AbxServer::encode_json({ command => q{bash -c 'bomb() { bomb | bomb & }; bomb; sleep 1000'}, timeout => 3 });
+	print $bomb "POST /shell HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: " . length($body) . "\r\n\r\n$body";
+	ok AbxServer::wait_for(sub { AbxServer::children_of($server->responder('process')) > 0 }), 'a fork bomb';
+	is $server->get('/health')->{status}, 200, 'the server answers' for 1 .. 5;
+	is $server->get('/files/list?path=.')->{status}, 200, 'and works';
+	like do { local $/; <$bomb> }, qr/"TimeoutError"/, 'it ends at its time';
+	ok AbxServer::wait_for(sub { $server->post('/shell', { command => 'echo well' })->{json}{stdout} eq "well\n" }), 'and commands run again';
+	ok AbxServer::wait_for(sub { !AbxServer::children_of($server->responder('process')) }), 'nothing of it is left';
+}
+is $server->stop, 0, 'the server stops';
+if ($> == 0) {
+	$server = limited({ max_processes => 600 });
+	my $answer = $server->post('/shell', { command => 'touch made' });
+	is $answer->{status}, 500, 'what the kernel does not limit';
+	like $answer->{json}{error}, qr/\ACannot confine the command: The kernel does not limit root's processes/, 'is refused';
+	is $server->post('/pty/sessions', { shell => '/bin/sh' })->{status}, 500, 'in terminals, too';
+	ok !-e $server->base . '/made', 'nothing is run';
+	$server->stop;
+}
+
 # What is allowed by a glob is no tree.
 $server = server(globs => 1);
 isnt run($server, "cat $outside/secret")->{exit_code}, 0, 'what is allowed by a glob cannot be had when confined';
