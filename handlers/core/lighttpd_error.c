@@ -1,10 +1,15 @@
 /* Requests that the web server refused by itself: it asks core for the body (server.error-handler). */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 #include "common/gate.h"
 #include "common/route.h"
 #include "handlers/core/core.h"
+
+/* Smaller bodies stay in the web server's memory. */
+#define SPOOLED ((unsigned long long)64 << 10)
 
 static const struct {
 	int status;
@@ -23,6 +28,7 @@ static const struct {
 	{ 503, "The responder of this path is not running; try again" },
 	{ 504, "The responder of this path did not answer in time" },
 	{ 505, "The HTTP version is not supported" },
+	{ 507, "There is no room for the request's body in the spool directory (ABX_SPOOL_DIR)" },
 };
 
 /* The status is lighttpd's, so the body is written here and not from an error kind. */
@@ -40,7 +46,7 @@ static int answer(struct abx_request *req, int status, struct abx_err *err)
 		abx_strbuf_adds(&message, abx_status_reason(status));
 	abx_jw_object(&jw);
 	abx_jw_kstring(&jw, "error", message.buf);
-	abx_jw_kstring(&jw, "type", status < 500 ? "ValueError" : "RuntimeError");
+	abx_jw_kstring(&jw, "type", status < 500 ? "ValueError" : status == 507 ? "OSError" : "RuntimeError");
 	if (status == 413)
 		abx_jw_kstring(&jw, "code", abx_error_code(ABX_E_TOO_LARGE));
 	abx_jw_object_end(&jw);
@@ -77,9 +83,21 @@ static bool is_closed_websocket(const struct abx_request *req)
 	return false;
 }
 
+/* lighttpd says 500 as well when it has no room for a body, and has removed by now what it had written of it. */
+static bool is_spool_full(const struct abx_request *req)
+{
+	const char *text = abx_request_variable(req, "HTTP_CONTENT_LENGTH");
+	unsigned long long length = text ? strtoull(text, NULL, 10) : 0;
+	struct statvfs fs;
+
+	return length >= SPOOLED && statvfs(req->service->policy->spool_dir, &fs) == 0 && (unsigned long long)fs.f_bavail * fs.f_frsize < length;
+}
+
 int core_server_error(struct abx_request *req, int status, struct abx_err *err)
 {
 	if (status == 503 && is_closed_websocket(req))
 		status = 404;
+	if (status == 500 && is_spool_full(req))
+		status = 507;
 	return status == 411 ? serve_without_body(req, err) : answer(req, status, err);
 }

@@ -52,6 +52,29 @@ with Server(CODE % ("", 0)) as server:
     ok(wait_for(lambda: not is_alive(worker)), "a worker does not outlive an abxd that was killed")
     ok(wait_for(lambda: not [pid for pid in everybody if is_alive(pid)]), "nor do the others")
 
+# A worker that cannot be given a call, since it has no descriptor left for it, has not ended.
+NARROW = """
+@command()
+def narrow():
+    import resource, time
+    fd = os.dup(2)
+    os.close(fd)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (fd, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    print("narrow now")
+    while not os.path.exists(os.path.join(os.path.dirname(os.path.abspath(__file__)), "go")):
+        time.sleep(0.01)
+"""
+with Server(CODE % (NARROW, 0)) as server:
+    narrow = server.stream("/commands/narrow", {})
+    ok(wait_for(lambda: "narrow now" in server.log_text()), "(it has no descriptors left)")
+    status, error = server.command("where")
+    equal((status, error["type"]), (503, "RuntimeError"), "a call that the worker has no descriptor for")
+    matches(error["error"], "no descriptors left", "which is said")
+    matches(server.log_text(), "abx: a call could not be taken", "in the log, too")
+    server.write("go", "")
+    matches(server.read_until(narrow, b'"result"').decode(), "200 OK", "what it has taken goes on")
+    narrow.close()
+
 
 def first_process(code, **options):
     """A server whose main process is PID 1 of a namespace; its own process is the parent of that one."""

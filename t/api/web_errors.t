@@ -118,4 +118,17 @@ for my $case (['[]', 'must be a JSON object, not array'], ['1', 'must be a JSON 
 is $server->post('/shell', '')->{json}{error}, 'command: is required', 'an empty body is {}';
 is $server->post('/shell', '{"command": "true"}', headers => { 'Content-Type' => 'text/plain' })->{status}, 200, 'the content type is not enforced';
 
+# A body that the web server finds no room for, where a small file system can be had.
+my $small = AbxServer::temp_dir();
+SKIP: {
+	skip 'no file system can be mounted', 9 if system("mount -t tmpfs -o size=1m tmpfs $small 2>/dev/null") != 0;
+	my $full = AbxServer->start(env => { ABX_SPOOL_DIR => "$small" });
+	my $got = $full->post('/shell', '{"command": "true", "x": "' . 'x' x 4_000_000 . '"}');
+	is_error($got, 507, 'OSError', undef, 'a body that does not fit into the spool directory');
+	like $got->{json}{error}, qr/spool directory/, 'which is said';
+	is $full->post('/shell', { command => 'true' })->{status}, 200, 'a small one needs none';
+	$full->stop;
+	system "umount $small";
+}
+
 done_testing;
