@@ -33,24 +33,15 @@ static int fail(int os_errno, struct abx_err *err)
 	return abx_err_set(err, ABX_E_INTERNAL, "Cannot confine the command: %s", strerror_r(os_errno, reason, sizeof(reason)));
 }
 
-/* Beside our own program in a build directory, else where it is installed. NULL: out of memory. */
+/* Beside our own program, never where others are installed: a half of each would be no server. NULL: out of memory. */
 static char *find_abx_exec(void)
 {
-	char self[PATH_MAX];
+	char self[PATH_MAX], *path;
 	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *slash, *path;
 
-	self[len > 0 ? len : 0] = '\0';
-	slash = strrchr(self, '/');
-	if (slash) {
-		*slash = '\0';
-		if (asprintf(&path, "%s/abx-exec", self) < 0)
-			return NULL;
-		if (access(path, X_OK) == 0)
-			return path;
-		free(path);
-	}
-	return strdup(ABX_LIBEXECDIR "/abx-exec");
+	while (len > 0 && self[len - 1] != '/')
+		len--;
+	return asprintf(&path, "%.*sabx-exec", (int)(len > 0 ? len : 0), self) < 0 ? NULL : path;
 }
 
 static bool write_all(int fd, const char *data, size_t len)
