@@ -162,6 +162,9 @@ bool abx_groups_tried(const struct abx_server *server);
 /* End the children that a dead responder has left; it is not reaped yet. */
 void abx_groups_end_leftovers(struct abx_server *server, pid_t owner);
 
+/* Whether a responder of the group lives. */
+bool abx_group_lives(const struct abx_server *server, enum abx_group group);
+
 /* ---- program.c */
 
 /* The file name of a group's program, to be freed. NULL when out of memory. */
@@ -169,9 +172,6 @@ char *abx_group_program_name(enum abx_group group);
 
 /* A program beside our own, as in a build directory, else where they are installed; to be freed. NULL: nowhere. */
 char *abx_find_program(const char *name);
-
-/* Whether a responder of the group lives. */
-bool abx_group_lives(const struct abx_server *server, enum abx_group group);
 
 /* Start a responder with the descriptors of enum abx_supervised_fd; `more_fd`, that for ABX_FD_PTY or ABX_FD_CALLS, may be -1. Returns its pid, or -1 with errno. */
 pid_t abx_spawn_program(const struct abx_server *server, const char *program, int listen_fd, int control_fd, int more_fd);
