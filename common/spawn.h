@@ -59,7 +59,7 @@ struct abx_spawn_sink {
 	void (*take)(struct abx_spawn_sink *sink, enum abx_stream stream, const char *data, size_t len);
 	/* Nothing was sent for idle_ms. */
 	void (*idle)(struct abx_spawn_sink *sink);
-	/* Send some of what waits; the client's socket has room for 64 KiB. -1: the client has gone. */
+	/* Send some of what waits; the client's socket has room for 16 KiB. -1: the client has gone. */
 	int (*send)(struct abx_spawn_sink *sink);
 	int64_t idle_ms;
 	bool waiting; /* something waits to be sent; kept by the sink itself */

@@ -4,8 +4,8 @@
 #include "handlers/process/lines.h"
 #include "handlers/process/words.h"
 
-/* As much as the client's socket takes at once, and as one record holds. */
-#define SLICE ((size_t)60 << 10)
+/* Less than a socket that poll(2) finds writable takes without blocking: three quarters of its buffer (SEND_BUFFER, common/fcgi_io.c). */
+#define SLICE ((size_t)16 << 10)
 
 /* A block that grew past this for a very long line gives its memory back. */
 #define BLOCK_KEPT ((size_t)256 << 10)

@@ -155,9 +155,9 @@ cmp_ok $got, '>=', 3 * $lines, 'every line has come';
 like $tail, qr/event: exit\ndata: \{"exit_code": 0\}/, 'and the end';
 
 # A stalled client does not keep a command from its timeout.
-$socket = open_stream(command => q{bash -c 'echo $$ >stalled; yes'}, timeout => 1);
-@pids = pids_in('stalled', 1);
-ok all_dead(@pids), 'the timeout of a command whose client does not read';
+my @stalled = map { open_stream(command => qq{bash -c 'echo \$\$ >stalled$_; yes'}, timeout => 1) } 1 .. 6;
+ok all_dead(map { pids_in("stalled$_", 1) } 1 .. 6), 'the timeouts of commands whose clients do not read';
+$socket = $stalled[0];
 $tail = '';
 while (sysread $socket, my $piece, 1 << 20) {
 	$tail = substr $tail . $piece, -300;
