@@ -359,6 +359,21 @@ int call_next(struct call *call, struct abx_worker_frame *ret_frame, struct abx_
 	return 0;
 }
 
+int call_pass_on(struct call *call, size_t len, struct abx_err *err)
+{
+	while (len > 0) {
+		const char *data;
+		ssize_t n = call_take(call, len, &data, err);
+
+		if (n < 0)
+			return -1;
+		if (abx_response_write(&call->req->res, data, (size_t)n) < 0)
+			return abx_err_set(err, ABX_E_GONE, "The client left during the answer");
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
 json_t *call_json(struct call *call, const struct abx_worker_frame *frame, struct abx_err *err)
 {
 	abx_auto_strbuf struct abx_strbuf text = ABX_STRBUF_INIT;

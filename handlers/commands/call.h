@@ -45,6 +45,9 @@ int call_next(struct call *call, struct abx_worker_frame *ret_frame, struct abx_
 /* Some bytes of the frame's payload, of which `left` are still to come: at least one, valid until the next function. Returns their number, or -1. */
 ssize_t call_take(struct call *call, size_t left, const char **ret_data, struct abx_err *err);
 
+/* Send `len` bytes of the payload to the caller, as they come. ABX_E_GONE: the caller has left. */
+int call_pass_on(struct call *call, size_t len, struct abx_err *err);
+
 /* The whole payload of a frame that is JSON. A new reference, or NULL. */
 json_t *call_json(struct call *call, const struct abx_worker_frame *frame, struct abx_err *err);
 

@@ -13,21 +13,12 @@
 static int send_result(struct call *call, uint32_t len, struct abx_err *err)
 {
 	struct abx_response *res = &call->req->res;
-	size_t left = len;
 
 	if (abx_response_begin(res, 200, ABX_RESPONSE_JSON, (int64_t)strlen(BEGINNING) + len + (int64_t)strlen(END)) < 0 ||
 	    abx_response_write(res, BEGINNING, strlen(BEGINNING)) < 0)
 		return abx_err_set(err, ABX_E_GONE, "The client left during the answer");
-	while (left > 0) {
-		const char *data;
-		ssize_t n = call_take(call, left, &data, err);
-
-		if (n < 0)
-			return -1;
-		if (abx_response_write(res, data, (size_t)n) < 0)
-			return abx_err_set(err, ABX_E_GONE, "The client left during the answer");
-		left -= (size_t)n;
-	}
+	if (call_pass_on(call, len, err) < 0)
+		return -1;
 	call->answered = true;
 	abx_response_write(res, END, strlen(END));
 	return 0;

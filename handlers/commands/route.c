@@ -201,20 +201,12 @@ static int take_head(struct call *call, const struct abx_worker_frame *frame, st
 
 /* ---- the body */
 
-static int send_piece(struct call *call, size_t left, bool flush, struct abx_err *err)
+static int send_piece(struct call *call, size_t len, bool flush, struct abx_err *err)
 {
 	struct abx_response *res = &call->req->res;
 
-	while (left > 0) {
-		const char *data;
-		ssize_t n = call_take(call, left, &data, err);
-
-		if (n < 0)
-			return -1;
-		if (abx_response_write(res, data, (size_t)n) < 0)
-			return abx_err_set(err, ABX_E_GONE, "The client left during the answer");
-		left -= (size_t)n;
-	}
+	if (call_pass_on(call, len, err) < 0)
+		return -1;
 	if (flush && res->io->ops->flush(res->io) < 0)
 		return abx_err_set(err, ABX_E_GONE, "The client left the stream");
 	call_sent(call);
